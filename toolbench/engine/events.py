@@ -1,0 +1,175 @@
+"""What the loop asks of the world, what it is sent back, and how it ends."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from toolbench.engine.messages import (
+    Envelope,
+    JsonObject,
+    Message,
+    SchemaError,
+    ToolCall,
+    TransformChange,
+    Turn,
+    Usage,
+)
+
+
+class Decoder(Protocol):
+    """Turns an answer's bytes into a Turn: fed once with a whole body, or chunk by chunk with a stream."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def close(self) -> Turn:
+        """Raises engine.errors.MalformedAnswer when the bytes are no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request, ready to be sent: `path` is relative to the endpoint's prefix (`chat/completions`), `body` the
+    exact bytes."""
+
+    turn: int
+    path: str
+    body: bytes
+    tools_sent: bool
+    stream: bool = False
+    changes: tuple[TransformChange, ...] = ()  # what message and tool transforms changed on the way out
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    request: Request
+    decoder: Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call that may run: name resolved, arguments parsed and valid by the tool's schema."""
+
+    id: str
+    name: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    turn: int
+    calls: tuple[PreparedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool gave back: a value, or the failure it raised (`code` ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT
+    …)."""
+
+    value: object = None
+    error_code: str = ""
+    error_message: str = ""
+    started_ms: float = 0.0
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeError:
+    """A failed exchange as a value. `code` is a row of providers/data/outcomes.json; `tool_support` is true when the
+    endpoint says
+    that this model or route cannot use tools."""
+
+    code: str
+    message: str
+    status: int | None = None
+    infrastructure: bool = True
+    retryable: bool = False
+    tool_support: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    error: ExchangeError
+
+
+class StopReason(StrEnum):
+    DEADLINE = "deadline"
+    CANCELLED = "cancelled"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    reason: StopReason
+
+
+Sent = Turn | Failed | tuple[Outcome, ...] | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """One call of one turn with what became of it. `parse_status` is ok, invalid_json or too_large; a refused call
+    never ran.
+    `content` is the exact text sent back to the model."""
+
+    call: ToolCall
+    arguments: JsonObject | None
+    parse_status: str
+    envelope: Envelope
+    content: str
+    executed: bool
+    schema_errors: tuple[SchemaError, ...] = ()
+    output_replaced: bool = False
+    changes: tuple[TransformChange, ...] = ()
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """One turn as it happened: what was asked, the answer (or the failure), the results in call order."""
+
+    turn: int
+    request: Request
+    answer: Turn | None
+    failure: ExchangeError | None = None
+    results: tuple[ToolResult, ...] = ()
+
+
+class End(StrEnum):
+    """How a trial's loop ended. FINAL is the only good one; the others are typed errors and keep record, history and
+    usage."""
+
+    FINAL = "FINAL"
+    NO_TOOL_CALLS = "NO_TOOL_CALLS"
+    TOOL_ERROR = "TOOL_ERROR"
+    MAX_TURNS_EXCEEDED = "MAX_TURNS_EXCEEDED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    CANCELLED = "CANCELLED"
+    BUDGET_SPENT = "BUDGET_SPENT"
+    PROVIDER_ERROR = "PROVIDER_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    end: End
+    final_text: str
+    history: tuple[Message, ...]
+    turns: tuple[TurnRecord, ...]
+    usage: Usage
+    message: str = ""
+    error: ExchangeError | None = None
+    failed_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, for whoever listens; the driver stamps the time. `type` and payload keys are those of
+    the case study."""
+
+    type: str
+    turn: int
+    data: JsonObject = field(default_factory=dict)
+
+
+Emit = Callable[[Event], None]

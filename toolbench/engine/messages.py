@@ -1,0 +1,94 @@
+"""The words the engine and its neighbours speak in. All values are frozen; a message stays a plain OpenAI-shaped dict,
+so that fields we do not know are kept and sent back untouched."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+Message: TypeAlias = JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model made it. `arguments` is what came over the wire: a string, an object or anything else."""
+
+    id: str
+    name: str
+    arguments: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one answer or their sum; `None` means the endpoint did not say. `cost` in US dollars, the provider's
+    own figure."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth saying about an answer. `code` is stable snake_case; `path` is a JSON path into what it speaks
+    of."""
+
+    code: str
+    message: str
+    path: str = "$"
+
+
+@dataclass(frozen=True, slots=True)
+class TransformChange:
+    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result; nothing changed
+    gives no change."""
+
+    kind: str
+    name: str
+    path: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
+    `ignored_calls` were dropped
+    by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
+    constrained or text."""
+
+    message: Message
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    calls_found: tuple[ToolCall, ...] = ()
+    ignored_calls: int = 0
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    path: str = "tool_use"
+    changes: tuple[TransformChange, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    upstream: str = ""
+    model_echoed: str = ""
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaError:
+    """One violation of a tool's schema: `path` is a JSON path such as `$.ops[0].path`, `kind` is missing, type, enum,
+    range, extra or other."""
+
+    path: str
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What the model is told about a call, before result transforms. `errors` holds {"code", "message"} objects."""
+
+    ok: bool
+    tool_name: str
+    data: JsonObject = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    errors: tuple[JsonObject, ...] = ()

@@ -1,0 +1,95 @@
+"""What is tried and what is said about it: the values that scenarios, judging and the lab exchange."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from toolbench.engine.events import Ended
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.tools import ToolDefinition
+
+PARITY = "parity"
+DRAWN = "drawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity). `layer` is the
+    scenario's policy patch."""
+
+    scenario: str
+    version: int
+    kind: str
+    seed: int
+    system: str
+    user_text: str
+    tools: tuple[ToolDefinition, ...] = ()
+    history: tuple[Message, ...] = ()
+    layer: JsonObject = field(default_factory=dict)
+    values: JsonObject = field(default_factory=dict)
+    prompt_version: str = "1"
+
+
+class Workspace(Protocol):
+    """A trial's own world, fresh per execution."""
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Runs a tool. Raises engine.errors.ToolArgumentError for arguments it refuses; any other exception is an
+        INTERNAL_ERROR."""
+        ...
+
+    def snapshot(self) -> JsonObject: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBad:
+    """Where it went wrong first: turn (from 0), the call's place in that turn or None, a JSON path, and a plain
+    sentence."""
+
+    turn: int
+    call: int | None
+    path: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`outcome` is pass, fail, infra, na or cancelled. `task_pass` is protocol and state; `parity_pass` the case
+    study's rule;
+    both None where nothing can be said. `failure_class` is a row of evals/data/failure_classes.json ("" for a pass);
+    `category` the case study's word for it. `behaviour_seen` is None where the scenario names no behaviour."""
+
+    outcome: str
+    task_pass: bool | None
+    parity_pass: bool | None
+    failure_class: str = ""
+    category: str = ""
+    sentence: str = ""
+    rule: str = ""
+    behaviour_seen: bool | None = None
+    avoided: bool = False
+    checks: tuple[Check, ...] = ()
+    first_bad: FirstBad | None = None
+    counts: JsonObject = field(default_factory=dict)
+
+
+class Scenario(Protocol):
+    slug: str
+    version: int
+    title: str
+    group: str  # tools, control, weather, intent
+    intent: str  # one plain sentence for the pages
+    control: bool
+    public: bool
+
+    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
+
+    def open(self, instance: Instance) -> Workspace: ...
+
+    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict: ...

@@ -1,0 +1,25 @@
+"""Every table of the project."""
+
+from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
+from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
+from toolbench.lab.models.runs import Cell, Run, RunConfig
+from toolbench.lab.models.trials import Step, StepBody, Trial
+
+__all__ = [
+    "Cell",
+    "Model",
+    "Preset",
+    "Process",
+    "Provider",
+    "PublishedCell",
+    "PublishedRecommendation",
+    "PublishedSnapshot",
+    "Run",
+    "RunConfig",
+    "SamplingProfile",
+    "ServiceAddress",
+    "SignInLink",
+    "Step",
+    "StepBody",
+    "Trial",
+]

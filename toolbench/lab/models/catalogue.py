@@ -1,0 +1,140 @@
+"""Who is tried and how: providers, models, presets, sampling profiles, and the addresses of local servers."""
+
+from django.db import models
+
+
+class Provider(models.Model):
+    """A place that serves models. A deleted provider leaves runs whole: they keep frozen names and answers."""
+
+    class Kind(models.TextChoices):
+        OPENAI = "openai", "OpenAI-compatible"
+        LOCAL = "local", "Local llama.cpp"
+        SIMULATED = "simulated", "Simulated"
+
+    class KeySource(models.TextChoices):
+        NONE = "none", "No key"
+        ENVIRONMENT = "environment", "From the worker's environment"
+        STORED = "stored", "Stored, encrypted"
+
+    name = models.CharField(max_length=80, unique=True)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.OPENAI)
+    template = models.CharField(max_length=40, blank=True)  # row of providers/data/templates.json
+    base_url = models.CharField(max_length=300, blank=True)  # empty: looked up by name
+    api_prefix = models.CharField(max_length=60, blank=True, default="/v1")
+    service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name for local and simulated
+    key_source = models.CharField(max_length=16, choices=KeySource, default=KeySource.NONE)
+    key_env = models.CharField(max_length=80, blank=True)
+    key_encrypted = models.BinaryField(null=True, blank=True)
+    headers = models.JSONField(default=dict, blank=True)
+    option_defaults = models.JSONField(default=dict, blank=True)
+    connect_seconds = models.FloatField(null=True, blank=True)  # null: the setting
+    read_seconds = models.FloatField(null=True, blank=True)
+    max_attempts = models.PositiveSmallIntegerField(default=3)
+    concurrency = models.PositiveIntegerField(default=8)  # trials in flight at once, over all workers
+    paused_reason = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Model(models.Model):
+    """One model at one provider, named as it is sent. `canonical` says which weights: equal at two providers means
+    the same thing."""
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
+    name = models.CharField(max_length=200)
+    canonical = models.CharField(max_length=200, blank=True)
+    tags = models.JSONField(default=list, blank=True)
+    workarounds = models.JSONField(default=list, blank=True)  # preset names, strategy production
+    retired = models.BooleanField(default=False)
+    mixed_upstreams = models.BooleanField(default=False)  # `:nitro` and the like
+    true_rates = models.JSONField(default=dict, blank=True)  # simulated personas only
+    capabilities = models.JSONField(default=dict, blank=True)
+    constraint = models.CharField(max_length=24, blank=True)  # "", response_format, grammar
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["provider__name", "name"]
+        constraints = [models.UniqueConstraint(fields=["provider", "name"], name="one_model_per_provider_and_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Preset(models.Model):
+    """A named sparse patch of the policy: absent leaves alone, null or [] clears."""
+
+    name = models.SlugField(max_length=80, unique=True)
+    patch = models.JSONField(default=dict)
+    description = models.TextField(blank=True)
+    builtin = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SamplingProfile(models.Model):
+    """Sampling options under a name. `applies_to` is a case-sensitive glob on the model's name."""
+
+    name = models.SlugField(max_length=80, unique=True)
+    applies_to = models.CharField(max_length=200, default="*")
+    options = models.JSONField(default=dict, blank=True)
+    tags = models.JSONField(default=list, blank=True)
+    builtin = models.BooleanField(default=False)
+    order = models.PositiveSmallIntegerField(default=1000)
+
+    class Meta:
+        ordering = ["order", "name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServiceAddress(models.Model):
+    """Where a local server listens now. Written by the server's process, read when a trial is claimed; only good on
+    `host`."""
+
+    name = models.CharField(max_length=80, unique=True)
+    host = models.CharField(max_length=200)
+    url = models.CharField(max_length=200)
+    key = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    ready_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Process(models.Model):
+    """Liveness: a row per process, beaten every few seconds. A worker can be alive and deaf, so exit codes are not
+    asked."""
+
+    name = models.CharField(max_length=120, unique=True)  # worker@host:pid, scheduler@host:pid
+    kind = models.CharField(max_length=20)
+    host = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField()
+    loop_lag_ms = models.FloatField(default=0)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignInLink(models.Model):
+    """A printed link to the owner's account: one use, some hours. Only a hash of the token is kept."""
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"link of {self.created_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,135 @@
+"""What was asked for: a run, its configurations and their cells."""
+
+from django.conf import settings
+from django.db import models
+
+
+class Run(models.Model):
+    """One launch. Everything that decides its outcome is frozen here and in its configurations."""
+
+    class State(models.TextChoices):
+        RUNNING = "running", "running"
+        PAUSED = "paused", "paused"
+        CANCELLING = "cancelling", "cancelling"
+        CANCELLED = "cancelled", "cancelled"
+        FINISHED = "finished", "finished"
+
+    title = models.CharField(max_length=200, blank=True)
+    label = models.CharField(max_length=80, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
+    stopped_reason = models.CharField(max_length=200, blank=True)  # why it is paused: a cap, a person
+    simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
+    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, demo, cli
+    instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
+    seed = models.BigIntegerField(default=0)  # of instances and of sampling
+    order_seed = models.BigIntegerField(default=0)  # of the block order
+    trials_per_cell = models.PositiveIntegerField(default=1)
+    trial_count = models.PositiveIntegerField(default=0)
+    request_cap = models.PositiveIntegerField(null=True, blank=True)
+    token_cap = models.PositiveBigIntegerField(null=True, blank=True)
+    requests_reserved = models.PositiveIntegerField(default=0)  # counted before it is sent, every attempt
+    tokens_used = models.PositiveBigIntegerField(default=0)
+    deadline_seconds = models.FloatField(default=600)
+    repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
+    request = models.JSONField(default=dict)  # lab.launching.RunRequest as asked for
+    skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
+    engine_version = models.CharField(max_length=20, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state"]), models.Index(fields=["simulated", "-id"])]
+
+    def __str__(self) -> str:
+        return self.title or f"Run {self.pk}"
+
+
+class RunConfig(models.Model):
+    """Model × profile × strategy × method × examples × stream × mode, with frozen layers. Names are copies: they
+    outlive their rows."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="configs")
+    provider = models.ForeignKey("Provider", null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.ForeignKey("Model", null=True, on_delete=models.SET_NULL, related_name="+")
+    provider_name = models.CharField(max_length=80)
+    provider_kind = models.CharField(max_length=16)
+    model_name = models.CharField(max_length=200)
+    canonical = models.CharField(max_length=200, blank=True)
+    mixed_upstreams = models.BooleanField(default=False)
+    profile = models.CharField(max_length=80, default="default")
+    options = models.JSONField(default=dict)  # the profile's sampling options
+    strategy = models.CharField(max_length=80, default="production")  # raw, baseline, production or a preset's name
+    method = models.CharField(max_length=16, default="native")  # native, text_json, template, constrained
+    examples = models.CharField(max_length=80, blank=True)  # "" or a few-shot set with version
+    stream = models.BooleanField(default=False)
+    tool_use_mode = models.CharField(max_length=10, default="enforced")
+    layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
+    policy_hash = models.CharField(max_length=64)
+    true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
+    position = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["run_id", "position"]
+
+    def __str__(self) -> str:
+        return f"{self.model_name} · {self.profile} · {self.strategy} · {self.method}"
+
+
+class Cell(models.Model):
+    """Run × configuration × scenario × instance kind, with counts derived from its trials by one idempotent
+    statement."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="cells")
+    config = models.ForeignKey(RunConfig, on_delete=models.CASCADE, related_name="cells")
+    scenario = models.CharField(max_length=60)
+    scenario_version = models.PositiveSmallIntegerField(default=1)
+    scenario_group = models.CharField(max_length=20, default="tools")
+    control = models.BooleanField(default=False)
+    instance_kind = models.CharField(max_length=8, default="parity")
+    position = models.PositiveIntegerField(default=0)
+    stale = models.BooleanField(default=True)
+
+    queued = models.PositiveIntegerField(default=0)
+    running = models.PositiveIntegerField(default=0)
+    passed = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    infra = models.PositiveIntegerField(default=0)
+    not_applicable = models.PositiveIntegerField(default=0)
+    cancelled = models.PositiveIntegerField(default=0)
+    deadline_failed = models.PositiveIntegerField(
+        default=0
+    )  # of failed: our own deadline, left out of success given an answer
+    parity_passed = models.PositiveIntegerField(default=0)
+    behaviour_seen = models.PositiveIntegerField(default=0)
+    behaviour_asked = models.PositiveIntegerField(default=0)
+    distinct = models.PositiveIntegerField(default=0)  # distinct answers among trials with an answer
+    first_attempt_passed = models.PositiveIntegerField(default=0)  # passed without a retry after model output
+    calls = models.PositiveIntegerField(default=0)
+    valid_calls = models.PositiveIntegerField(default=0)
+    structured_answers = models.PositiveIntegerField(default=0)
+    calling_answers = models.PositiveIntegerField(default=0)
+    parse_error_turns = models.PositiveIntegerField(default=0)
+    calling_turns = models.PositiveIntegerField(default=0)
+    requests = models.PositiveIntegerField(default=0)
+    retries = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(null=True)
+    p50_ms = models.FloatField(null=True)
+    p95_ms = models.FloatField(null=True)
+    added_by_hand = models.PositiveIntegerField(default=0)
+    saturated = models.PositiveIntegerField(default=0)  # trials measured while the client lagged
+    upstreams = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["run_id", "position"]
+        indexes = [
+            models.Index(fields=["run", "scenario"]),
+            models.Index(fields=["id"], name="stale_cells", condition=models.Q(stale=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.config} × {self.scenario}"

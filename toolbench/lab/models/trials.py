@@ -1,0 +1,177 @@
+"""What happened: trials, their steps and the bytes of the steps."""
+
+from django.db import models
+
+
+class Trial(models.Model):
+    """One try of one instance. Every write while it runs carries `lease`; a late writer finds its write refused."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+
+    class Outcome(models.TextChoices):
+        PASS = "pass", "pass"
+        FAIL = "fail", "fail"
+        INFRA = "infra", "infrastructure"
+        NOT_APPLICABLE = "na", "not applicable"
+        CANCELLED = "cancelled", "cancelled"
+
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="trials")
+    config = models.ForeignKey("RunConfig", on_delete=models.CASCADE, related_name="trials")
+    cell = models.ForeignKey("Cell", on_delete=models.CASCADE, related_name="trials")
+    provider = models.ForeignKey("Provider", null=True, on_delete=models.SET_NULL, related_name="+")
+
+    # the plan
+    index = models.PositiveIntegerField()  # repeat within the cell, from 1
+    block = models.PositiveIntegerField()  # one trial of every cell per block
+    position = models.PositiveIntegerField()  # random order within the run
+    scenario = models.CharField(max_length=60)
+    scenario_version = models.PositiveSmallIntegerField(default=1)
+    instance_kind = models.CharField(max_length=8)
+    instance_seed = models.BigIntegerField()
+    seed = models.BigIntegerField()  # sent to endpoints that take one
+    seed_sent = models.BooleanField(default=False)
+    prompt_version = models.CharField(max_length=40, blank=True)
+    plan_hash = models.CharField(max_length=64, blank=True)
+    engine_version = models.CharField(max_length=20, blank=True)
+    added_by_hand = models.BooleanField(default=False)
+
+    # the lease
+    state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
+    execution = models.PositiveIntegerField(default=0)
+    lease = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    worker = models.CharField(max_length=120, blank=True)
+    backing_off = models.BooleanField(default=False)  # waits between attempts: holds no slot
+    concurrency = models.PositiveIntegerField(null=True)  # trials of this provider in flight when it was claimed
+    client_lag_ms = models.FloatField(null=True)
+    queued_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    # the outcome
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)
+    task_pass = models.BooleanField(null=True)
+    parity_pass = models.BooleanField(null=True)
+    end = models.CharField(max_length=24, blank=True)  # engine.End
+    failure_class = models.CharField(max_length=60, blank=True)
+    category = models.CharField(max_length=40, blank=True)  # the case study's word
+    sentence = models.TextField(blank=True)  # what went wrong first, in plain words
+    signature = models.CharField(max_length=200, blank=True)  # class, scenario, path: groups failures
+    behaviour_seen = models.BooleanField(null=True)
+    avoided = models.BooleanField(default=False)
+    verdict = models.JSONField(default=dict)  # rule, checks, first_bad (evals.Verdict)
+    first_bad_ordinal = models.PositiveIntegerField(null=True)  # the step where it went wrong first
+    final_text = models.BinaryField(default=b"")  # UTF-8, surrogates passed through
+    error_hint = models.TextField(blank=True)
+    answer_hash = models.CharField(max_length=64, blank=True)  # of texts and normalised calls
+
+    # figures, milliseconds and counts
+    duration_ms = models.FloatField(null=True)  # without queue
+    backoff_ms = models.FloatField(default=0)
+    model_ms = models.FloatField(default=0)
+    tool_ms = models.FloatField(default=0)
+    first_byte_ms = models.FloatField(null=True)  # of the first answer
+    turns = models.PositiveIntegerField(default=0)
+    requests = models.PositiveIntegerField(default=0)  # every attempt
+    retries = models.PositiveIntegerField(default=0)
+    output_retries = models.PositiveIntegerField(default=0)  # after model output: a second sample
+    calls = models.PositiveIntegerField(default=0)
+    valid_calls = models.PositiveIntegerField(default=0)
+    structured_answers = models.PositiveIntegerField(default=0)
+    calling_answers = models.PositiveIntegerField(default=0)
+    parse_error_turns = models.PositiveIntegerField(default=0)
+    calling_turns = models.PositiveIntegerField(default=0)
+    ignored_calls = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0)
+    reasoning_tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.FloatField(null=True)
+    paths = models.CharField(max_length=80, blank=True)  # comma list of turn paths used
+    upstream = models.CharField(max_length=120, blank=True)
+    fingerprint = models.CharField(max_length=120, blank=True)
+    model_echoed = models.CharField(max_length=200, blank=True)
+    tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
+    not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
+    rendered_prompt = models.BinaryField(null=True)  # /apply-template, local models only
+
+    label = models.CharField(max_length=80, blank=True)
+    note = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["run_id", "position"]
+        indexes = [
+            models.Index(fields=["provider", "run", "position"], name="claimable", condition=models.Q(state="queued")),
+            models.Index(fields=["lease_until"], name="leased", condition=models.Q(state="running")),
+            models.Index(fields=["cell", "index"]),
+            models.Index(fields=["run", "outcome"]),
+            models.Index(fields=["run", "signature"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"Trial {self.pk}"
+
+
+class Step(models.Model):
+    """One exchange attempt or one tool execution of one execution of a trial. Steps of a lost execution stay:
+    abandoned, not counted."""
+
+    class Kind(models.TextChoices):
+        EXCHANGE = "exchange", "exchange"
+        TOOL = "tool", "tool"
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="steps")
+    execution = models.PositiveIntegerField()
+    ordinal = models.PositiveIntegerField()
+    kind = models.CharField(max_length=10, choices=Kind)
+    turn = models.PositiveIntegerField()
+    attempt = models.PositiveSmallIntegerField(default=1)
+    started_ms = models.FloatField()  # since the trial's start
+    duration_ms = models.FloatField()
+    first_byte_ms = models.FloatField(null=True)
+    backoff_ms = models.FloatField(default=0)
+    retry_reason = models.CharField(max_length=120, blank=True)
+
+    url = models.CharField(max_length=400, blank=True)
+    status = models.PositiveSmallIntegerField(null=True)
+    error_code = models.CharField(
+        max_length=60, blank=True
+    )  # row of providers/data/outcomes.json, or the envelope's first error
+    error_message = models.TextField(blank=True)
+    request_bytes = models.PositiveIntegerField(default=0)
+    response_bytes = models.PositiveBigIntegerField(default=0)
+    body_cut = models.BooleanField(default=False)
+    masked = models.BooleanField(default=False)
+    finish_reason = models.CharField(max_length=40, blank=True)
+    path = models.CharField(max_length=20, blank=True)
+    input_tokens = models.PositiveIntegerField(null=True)
+    output_tokens = models.PositiveIntegerField(null=True)
+    upstream = models.CharField(max_length=120, blank=True)
+    model_echoed = models.CharField(max_length=200, blank=True)
+    fingerprint = models.CharField(max_length=120, blank=True)
+    tool_name = models.CharField(max_length=200, blank=True)
+    ok = models.BooleanField(null=True)  # exchange: an answer was read; tool: the envelope's ok
+
+    class Meta:
+        ordering = ["trial_id", "execution", "ordinal"]
+        constraints = [models.UniqueConstraint(fields=["trial", "execution", "ordinal"], name="one_step_per_ordinal")]
+
+    def __str__(self) -> str:
+        return f"step {self.ordinal} of trial {self.trial_id}"
+
+
+class StepBody(models.Model):
+    """The bytes of a step. `facts` is JSON text kept as bytes, since jsonb refuses NUL, lone surrogates and NaN: what
+    changed,
+    calls found and normalised, findings, schema errors, headers, usage, envelope (see lab/storing.py for its shape)."""
+
+    step = models.OneToOneField(Step, on_delete=models.CASCADE, primary_key=True, related_name="body")
+    request = models.BinaryField(default=b"")
+    response = models.BinaryField(default=b"")
+    facts = models.BinaryField(default=b"{}")
+
+    def __str__(self) -> str:
+        return f"body of {self.step_id}"

@@ -1,0 +1,37 @@
+"""Where a model is reached: an address and a key inside one value, never a database row."""
+
+from dataclasses import dataclass, field
+
+from toolbench.engine.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. `deadline` bounds the whole trial, back-off counted."""
+
+    connect: float = 10.0
+    read: float = 120.0
+    deadline: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`key` never shows in a repr. `url(path)` never doubles the prefix."""
+
+    base_url: str
+    model: str
+    api_prefix: str = "/v1"
+    key: str = field(default="", repr=False)
+    headers: JsonObject = field(default_factory=dict)
+    option_defaults: JsonObject = field(default_factory=dict)
+    timeouts: Timeouts = Timeouts()
+    max_attempts: int = 3
+    seeded: bool = False  # send the trial's seed (simulated and local models)
+
+    def url(self, path: str) -> str:
+        """The full address for `path`: base URL, prefix, path, with `/v1` never written twice."""
+        base = self.base_url.rstrip("/")
+        prefix = self.api_prefix.strip("/")
+        if prefix and base.endswith("/" + prefix):
+            base = base[: -len(prefix) - 1]
+        return "/".join(part for part in (base, prefix, path.lstrip("/")) if part)

@@ -1,0 +1,132 @@
+"""Settings, all from the environment. `make up` sets DATABASE_URL and REDIS_URL to the servers it starts."""
+
+import os
+from pathlib import Path
+
+import dj_database_url
+from csp.constants import NONE, SELF, UNSAFE_INLINE
+from plotly import __file__ as plotly_file
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(os.environ.get("TOOLBENCH_VAR", BASE_DIR / "var"))
+
+
+def _number(name: str, default: float) -> float:
+    return float(os.environ.get(name, default))
+
+
+def _secret_key() -> str:
+    """The key from the environment, else one kept in a file of mode 0600 below var/."""
+    if key := os.environ.get("SECRET_KEY"):
+        return key
+    path = VAR_DIR / "secret_key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(os.urandom(32).hex())
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = False
+ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
+CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "csp",
+    "django_htmx",
+    "template_partials",
+    "toolbench.lab",
+    "toolbench.web",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "toolbench.urls"
+WSGI_APPLICATION = "toolbench.wsgi.application"
+ASGI_APPLICATION = "toolbench.asgi.application"
+LOGIN_URL = "sign-in"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+DATABASES = {
+    "default": dj_database_url.parse(
+        os.environ.get("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly_file).parent / "package_data")]
+WHITENOISE_USE_FINDERS = True
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "style-src-attr": [UNSAFE_INLINE],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
+SESSION_COOKIE_SAMESITE = "Lax"
+
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_URL = REDIS_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+
+# Keys of providers are encrypted with this file's key; it is made on first use, mode 0600.
+KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
+
+# Seconds. Tests set the first three to 1 or 2.
+LEASE_SECONDS = _number("TOOLBENCH_LEASE_SECONDS", 60)
+HEARTBEAT_SECONDS = _number("TOOLBENCH_HEARTBEAT_SECONDS", 5)
+SWEEP_SECONDS = _number("TOOLBENCH_SWEEP_SECONDS", 10)
+SHIFT_SECONDS = _number("TOOLBENCH_SHIFT_SECONDS", 90)
+CONNECT_SECONDS = _number("TOOLBENCH_CONNECT_SECONDS", 10)
+READ_SECONDS = _number("TOOLBENCH_READ_SECONDS", 120)
+DEADLINE_SECONDS = _number("TOOLBENCH_DEADLINE_SECONDS", 600)
+SIGN_IN_HOURS = 24
+CONFIRM_ABOVE_REQUESTS = 200

@@ -1,0 +1,7 @@
+"""The pages. No tables."""
+
+from django.apps import AppConfig
+
+
+class WebConfig(AppConfig):
+    name = "toolbench.web"
