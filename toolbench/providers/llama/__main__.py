@@ -1,0 +1,44 @@
+"""`python -m toolbench.providers.llama --template own|tools [--gguf PATH] [--name NAME] [--port 0]`
+
+Prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. Exits with 3 and one sentence on
+standard error when it cannot start.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+from toolbench.providers.announcement import Announcement, CannotStart, announce, apologise
+from toolbench.providers.llama.serving import Launch, serve
+from toolbench.providers.llama.weights import find_weights, model_name
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = _parse(arguments)
+    # Blocked before any thread exists, so that the library's threads never take them; sigwait below does.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    model = model_name(chosen.gguf)
+    try:
+        weights = find_weights(chosen.gguf)
+        serving = serve(Launch(weights=weights, model=model, template=chosen.template, port=chosen.port))
+    except CannotStart as error:
+        return apologise(error)
+    announce(Announcement(chosen.name or f"local-{chosen.template}", serving.url, serving.key, model))
+    signal.sigwait(STOP_SIGNALS)
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m toolbench.providers.llama", description="Serves one GGUF model.")
+    parser.add_argument("--template", choices=("own", "tools"), required=True, help="the GGUF's own, or ours")
+    parser.add_argument("--gguf", default="", help="path of a model file; default: the packaged small model")
+    parser.add_argument("--name", default="", help="the service's name; default: local-own or local-tools")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
