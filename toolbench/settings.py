@@ -15,6 +15,13 @@ def _number(name: str, default: float) -> float:
     return float(os.environ.get(name, default))
 
 
+def _broker_url(redis_url: str) -> str:
+    """The address as Celery writes it: redis-py says unix://PATH?db=N, kombu redis+socket://PATH?virtual_host=N."""
+    if not redis_url.startswith("unix://"):
+        return redis_url
+    return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
+
+
 def _secret_key() -> str:
     """The key from the environment, else one kept in a file of mode 0600 below var/."""
     if key := os.environ.get("SECRET_KEY"):
@@ -73,6 +80,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "toolbench.web.context.frame",
             ],
         },
     }
@@ -91,7 +99,12 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", Path(plotly_file).parent / "package_data")]
-WHITENOISE_USE_FINDERS = True
+# `make up` collects the files, compressed, and says so; anything else serves them from where they lie.
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = os.environ.get("STATIC_COLLECTED") != "1"
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -110,7 +123,7 @@ SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 SESSION_COOKIE_SAMESITE = "Lax"
 
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_URL = _broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

@@ -1,0 +1,69 @@
+"""Runs a command that ends with its parent and, when started by root, may have another user's name.
+
+A script for a bare interpreter: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] --
+COMMAND…`. It replaces itself with the command, so the command keeps this process's number.
+"""
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+
+_CLONE_NEWUSER = 0x10000000
+_PR_SET_PDEATHSIG = 1
+
+
+def enter_namespace(uid: int) -> None:
+    """Makes this process see itself as `uid` while it stays, outside, who it is. Raises OSError where user namespaces
+    are forbidden."""
+    outer_uid, outer_gid = os.geteuid(), os.getegid()
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.unshare(_CLONE_NEWUSER) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{uid} {outer_uid} 1")
+    _write("/proc/self/gid_map", f"{uid} {outer_gid} 1")
+
+
+def become(uid: int, gid: int) -> None:
+    """Gives up root for good."""
+    os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def die_with(parent: int, number: int) -> None:
+    """Has the kernel send `number` when the parent ends. Only Linux can; a change of user forgets it, so it comes last.
+    Ends at once if the parent is gone already."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--signal", type=int, required=True)
+    parser.add_argument("--namespace", type=int)
+    parser.add_argument("--user", type=int, nargs=2)
+    parser.add_argument("command", nargs="+")
+    arguments = parser.parse_args()
+    if arguments.namespace is not None:
+        enter_namespace(arguments.namespace)
+    if arguments.user is not None:
+        become(*arguments.user)
+    die_with(arguments.parent, arguments.signal)
+    os.execvp(arguments.command[0], arguments.command)
+
+
+if __name__ == "__main__":
+    main()

