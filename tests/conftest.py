@@ -1,11 +1,19 @@
-"""Fixtures for every room: our own PostgreSQL and Valkey, started only when a test needs them."""
+"""Fixtures for every room. Servers, workers and browsers are started only when a test asks for them."""
 
+import os
 import shutil
+from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
 
+from tests.browsers import WAIT_MS, Watch, executable, flags
 from tests.environment import FOLDER, WORKER
 from tests.servers import TestServers
+from tests.workers import WorkerProcess
 
 _STARTED = pytest.StashKey[TestServers]()
 
@@ -23,6 +31,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(FOLDER, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that drives a browser is one of the browser tests, without saying so again."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> None:
     """PostgreSQL and Valkey run from here to the end of the session."""
@@ -33,3 +48,68 @@ def servers(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
     """pytest-django asks for this before it makes the database."""
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """The owner's account."""
+    return User.objects.get_or_create(username="owner")[0]
+
+
+@pytest.fixture
+def owner_client(owner: User) -> Client:
+    """Django's test client, signed in as the owner."""
+    client = Client()
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def new_worker(transactional_db: None) -> Iterator[WorkerProcess]:
+    """A Celery worker that is not started yet."""
+    process = WorkerProcess(f"worker{WORKER}")
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def worker(new_worker: WorkerProcess) -> WorkerProcess:
+    """A real Celery worker in a process of its own, on the test database and the test broker."""
+    new_worker.start()
+    return new_worker
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium for the tests of one file. While it lives, this thread has an event loop: Django's guard against
+    that is off, and `asyncio.run` has to go to another thread."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        launched = playwright.chromium.launch(executable_path=executable(), args=flags())
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """What the browser complained of; a test adds to `expected` what it brings about on purpose."""
+    return Watch()
+
+
+@pytest.fixture
+def visitor_page(browser: Browser, live_server: LiveServer, watch: Watch) -> Iterator[Page]:
+    """A page of the real site for somebody who is not signed in. Paths are relative: `page.goto("/runs/")`."""
+    context = browser.new_context(base_url=live_server.url)
+    context.set_default_timeout(WAIT_MS)
+    watch.over(context)
+    yield context.new_page()
+    context.close()
+    assert watch.unexpected() == []
+
+
+@pytest.fixture
+def browser_page(visitor_page: Page, live_server: LiveServer, owner_client: Client) -> Page:
+    """The same, signed in as the owner. Any complaint of the browser fails the test."""
+    session = owner_client.cookies["sessionid"].value
+    visitor_page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+    return visitor_page

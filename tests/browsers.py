@@ -1,0 +1,50 @@
+"""A real headless Chromium, and a watch on what it complains of."""
+
+import os
+from dataclasses import dataclass, field
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
+
+from toolbench.running.chromium import find
+
+WAIT_MS = 20_000
+
+
+def executable() -> str:
+    """The browser to use. A missing one is a failure, never a skip."""
+    found = find()
+    assert found is not None, "No Chromium was found: run `make test`, which fetches one, or set SKIP_BROWSER=1."
+    return found
+
+
+def flags() -> list[str]:
+    """Chromium's own sandbox refuses root."""
+    return ["--no-sandbox"] if os.geteuid() == 0 else []
+
+
+@dataclass
+class Watch:
+    """Collects what a page must not do: errors on the console (a breach of the content policy is one), uncaught
+    exceptions, requests that failed. `expected` holds parts of complaints that a test brings about on purpose."""
+
+    complaints: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def over(self, context: BrowserContext) -> None:
+        context.on("page", self._look_at)
+        context.on("requestfailed", self._failed)
+
+    def unexpected(self) -> list[str]:
+        return [line for line in self.complaints if not any(part in line for part in self.expected)]
+
+    def _look_at(self, page: Page) -> None:
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(f"console: {message.text} ({message.location.get('url', '')})")
+
+    def _failed(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"request failed: {request.url} {request.failure}")

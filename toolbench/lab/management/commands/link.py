@@ -1,0 +1,19 @@
+"""`manage.py link`: prints a link that signs in the owner."""
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.urls import reverse
+
+from toolbench.lab.signing_in import make_token
+
+
+class Command(BaseCommand):
+    help = "Print a link that signs in the owner: one use, some hours."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--base", default="http://127.0.0.1:8000", help="the address of the site")
+
+    def handle(self, base: str, **options: object) -> None:
+        path = reverse("sign-in-link", args=[make_token()])
+        self.stdout.write(f"{base}{path}")
+        self.stderr.write(f"(one use, within {settings.SIGN_IN_HOURS} hours)")

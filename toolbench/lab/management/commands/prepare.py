@@ -1,0 +1,16 @@
+"""`manage.py prepare`: what has to be done before anything is started."""
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from toolbench.lab.services import forget_this_host
+
+
+class Command(BaseCommand):
+    help = "Migrate, load the catalogue, collect the static files, forget where local servers listened before."
+
+    def handle(self, **options: object) -> None:
+        call_command("migrate", interactive=False, verbosity=1)
+        call_command("catalogue")
+        call_command("collectstatic", interactive=False, verbosity=0)
+        forget_this_host()

@@ -1,0 +1,22 @@
+"""`manage.py register_service NAME`: notes where a local server listens; reads its ready line from standard input."""
+
+import json
+import sys
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.services import register
+
+
+class Command(BaseCommand):
+    help = "Note where a local server listens. Its ready line, JSON with url, key and model, comes on standard input."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name")
+
+    def handle(self, name: str, **options: object) -> None:
+        try:
+            announced = json.loads(sys.stdin.readline())
+            register(name, announced)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CommandError(f"{name} announced something that is no ready line: {error}") from error

@@ -1,0 +1,54 @@
+"""Finds a Chromium for the tests of pages, and fetches one where there is none.
+
+`python -m toolbench.running.chromium` prints the path; it ends with 1 and a sentence if none could be had.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_APT = (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"])
+
+
+def find() -> str | None:
+    """A Chromium that is here already: named by CHROMIUM, on the path, or fetched by Playwright earlier."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return found
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).exists() else None
+
+
+def fetch() -> str | None:
+    """Gets one: from Debian's archive as root, else Playwright's own. None if neither worked."""
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        if all(subprocess.run(step, env=quiet, check=False).returncode == 0 for step in _APT):
+            return find()
+    subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
+    return find()
+
+
+def main() -> int:
+    found = find() or fetch()
+    if found is None:
+        print(
+            "No Chromium for the tests of pages: install one and put it on the path, or leave these tests out with "
+            "SKIP_BROWSER=1.",
+            file=sys.stderr,
+        )
+        return 1
+    print(f"Chromium: {found}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
