@@ -1,0 +1,27 @@
+"""The ten named transforms that smooth over what endpoints do differently, under their published names."""
+
+from toolbench.engine.transforms.applying import (
+    KINDS,
+    apply_calls,
+    apply_message,
+    apply_response,
+    apply_result,
+    apply_tools,
+    check_names,
+    describe,
+    names,
+)
+from toolbench.engine.transforms.registry import UnknownTransform
+
+__all__ = [
+    "KINDS",
+    "UnknownTransform",
+    "apply_calls",
+    "apply_message",
+    "apply_response",
+    "apply_result",
+    "apply_tools",
+    "check_names",
+    "describe",
+    "names",
+]

@@ -1,0 +1,60 @@
+"""The five places where transforms are applied. Each gives a new value and what changed, and never touches what it was
+given; unknown names are ignored (ask `check_names` first to refuse them)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, Message, TransformChange
+from toolbench.engine.transforms.calls import TOOL_CALL
+from toolbench.engine.transforms.messages import MESSAGE
+from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.transforms.responses import RESPONSE
+from toolbench.engine.transforms.results import TOOL_RESULT
+from toolbench.engine.transforms.tools import TOOL
+
+Changes = tuple[TransformChange, ...]
+
+KINDS: dict[str, TransformKind[Any]] = {kind.kind: kind for kind in (MESSAGE, TOOL, RESPONSE, TOOL_CALL, TOOL_RESULT)}
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """All names of a kind: message, tool, response, tool_call or tool_result."""
+    return KINDS[kind].names()
+
+
+def describe(kind: str, name: str) -> str:
+    """One sentence on what a transform does. Raises UnknownTransform."""
+    return KINDS[kind].describe(name)
+
+
+def check_names(kind: str, wanted: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
+    """The known names among those wanted, in canonical form. Strict: raises UnknownTransform if any is unknown."""
+    return KINDS[kind].check(wanted, strict=strict)
+
+
+def apply_message(messages: Sequence[Message], names: Iterable[str]) -> tuple[list[Message], Changes]:
+    """Messages on their way out."""
+    return MESSAGE.apply(list(messages), names)
+
+
+def apply_tools(tools_json: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
+    """Tool definitions in OpenAI's shape, on their way out."""
+    return TOOL.apply(list(tools_json), names)
+
+
+def apply_response(message: Message, names: Iterable[str]) -> tuple[Message, Changes]:
+    """The assistant message of an answer."""
+    return RESPONSE.apply(message, names)
+
+
+def apply_calls(calls: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
+    """The calls of one answer in OpenAI's shape."""
+    return TOOL_CALL.apply(list(calls), names)
+
+
+def apply_result(
+    envelope_json: JsonObject, names: Iterable[str], *, tool_name: str = "", call_id: str = ""
+) -> tuple[JsonObject, Changes]:
+    """The envelope of one tool result. Transforms that need to know whose result it is read `tool_name` and
+    `call_id` from the context they are given."""
+    return TOOL_RESULT.apply(envelope_json, names)

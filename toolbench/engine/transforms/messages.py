@@ -1,0 +1,63 @@
+"""Transforms of the messages that go out."""
+
+from collections.abc import Callable
+
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.transforms.registry import TransformKind
+
+MESSAGE: TransformKind[list[Message]] = TransformKind("message")
+
+SKIP_VALIDATOR = "skip_thought_signature_validator"
+
+
+@MESSAGE.register
+def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[Message]:
+    """Assistant messages that call tools and whose content is blank text are sent with content null."""
+
+    def null(message: Message) -> Message:
+        content = message.get("content")
+        return {**message, "content": None} if isinstance(content, str) and not content.strip() else message
+
+    return _calling_messages(messages, null)
+
+
+@MESSAGE.register
+def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
+    """Assistant messages that call tools and have no reasoning_content are sent with an empty one."""
+
+    def add(message: Message) -> Message:
+        return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
+
+    return _calling_messages(messages, add)
+
+
+@MESSAGE.register
+def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
+    """Tool calls without a signature are sent with one that tells the endpoint not to check it."""
+
+    def sign(call: object) -> object:
+        unsigned = isinstance(call, dict) and "signature" not in call
+        return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and unsigned else call
+
+    def sign_all(message: Message) -> Message:
+        calls = message["tool_calls"]
+        signed = [sign(call) for call in calls]
+        return {**message, "tool_calls": signed} if _differs(calls, signed) else message
+
+    return _calling_messages(messages, sign_all)
+
+
+def _calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:
+    changed = [change(message) if _calls_tools(message) else message for message in messages]
+    return changed if _differs(messages, changed) else messages
+
+
+def _calls_tools(message: object) -> bool:
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        return False
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and bool(calls)
+
+
+def _differs(before: list[JsonObject], after: list[object] | list[JsonObject]) -> bool:
+    return any(old is not new for old, new in zip(before, after, strict=True))

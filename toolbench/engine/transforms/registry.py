@@ -1,0 +1,67 @@
+"""Named transforms, kept by kind. A transform is a plain function of one value: it returns the very same object where
+it has nothing to do and a new one otherwise, and never changes what it was given. What it changed is found by
+comparing the two."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from toolbench.engine.errors import EngineError
+from toolbench.engine.keys import spelled
+from toolbench.engine.messages import TransformChange
+from toolbench.engine.transforms.changes import changes_between
+
+Value = TypeVar("Value")
+
+
+class UnknownTransform(EngineError):
+    """A transform's name that nobody registered, in strict mode."""
+
+
+class TransformKind(Generic[Value]):
+    """All transforms of one kind, by name. A transform's name is that of its function, its description the
+    docstring."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._by_name: dict[str, Callable[[Value], Value]] = {}
+
+    def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
+        """A decorator."""
+        self._by_name[function.__name__] = function
+        return function
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    def describe(self, name: str) -> str:
+        """One sentence saying what the transform does. Raises UnknownTransform."""
+        function = self._by_name.get(spelled(name))
+        if function is None:
+            raise self._unknown((name,))
+        return " ".join((function.__doc__ or "").split())
+
+    def check(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
+        """The names that can be applied, in canonical form and the given order, blank ones left out. A name nobody
+        bears raises UnknownTransform when strict and is left out otherwise."""
+        wanted = [name for name in map(spelled, names) if name]
+        unknown = tuple(name for name in wanted if name not in self._by_name)
+        if unknown and strict:
+            raise self._unknown(unknown)
+        return tuple(name for name in wanted if name in self._by_name)
+
+    def apply(self, value: Value, names: Iterable[str]) -> tuple[Value, tuple[TransformChange, ...]]:
+        """The value after each named transform in turn, and what each changed. Unknown names are ignored; a value
+        nested too deeply for a transform to walk is left as it is."""
+        changes: list[TransformChange] = []
+        for name in self.check(names, strict=False):
+            try:
+                changed = self._by_name[name](value)
+            except RecursionError:
+                continue
+            for path, before, after in changes_between(value, changed):
+                changes.append(TransformChange(self.kind, name, path, before, after))
+            value = changed
+        return value, tuple(changes)
+
+    def _unknown(self, unknown: tuple[str, ...]) -> UnknownTransform:
+        return UnknownTransform(f"unknown {self.kind} transform: {', '.join(unknown)}")

@@ -1,0 +1,72 @@
+"""Transforms of the assistant message that came in. Their order matters: a lone call becomes a list before its
+arguments are looked at."""
+
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.transforms.tags import cut_tagged_calls
+
+RESPONSE: TransformKind[Message] = TransformKind("response")
+
+
+@RESPONSE.register
+def assistant_function_call_to_tool_calls(message: Message) -> Message:
+    """A legacy function_call becomes the only tool call, when there are none yet, and leaves its old place."""
+    calls = message.get("tool_calls")
+    function = message.get("function_call")
+    if (isinstance(calls, list) and calls) or not isinstance(function, dict):
+        return message
+    name = function.get("name")
+    if not isinstance(name, str) or not name.strip():
+        return message
+    arguments = _as_text(function.get("arguments"))
+    call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+    rest = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
+    return {**rest, "tool_calls": [call]}
+
+
+@RESPONSE.register
+def assistant_tool_calls_object_to_array(message: Message) -> Message:
+    """A tool_calls that is one object becomes a list of that object."""
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [calls]} if isinstance(calls, dict) else message
+
+
+@RESPONSE.register
+def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Message:
+    """Arguments that came as an object or a list become their JSON text."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message
+    written = [_with_written_arguments(call) for call in calls]
+    if all(old is new for old, new in zip(calls, written, strict=True)):
+        return message
+    return {**message, "tool_calls": written}
+
+
+@RESPONSE.register
+def assistant_content_tool_call_tags_to_tool_calls(message: Message) -> Message:
+    """Calls written into the content as <tool_call>…</tool_call> become tool calls, when there are none yet; tags in
+    code blocks, inline code or behind a backslash are quotations and stay."""
+    content = message.get("content")
+    if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
+        return message
+    rest, calls = cut_tagged_calls(content)
+    return {**message, "content": rest, "tool_calls": calls} if calls else message
+
+
+def _with_written_arguments(call: object) -> object:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict):
+        return call
+    arguments = function.get("arguments")
+    if not isinstance(arguments, dict | list):
+        return call
+    written: JsonObject = {**function, "arguments": _as_text(arguments)}
+    return {**call, "function": written}
+
+
+def _as_text(arguments: object) -> str:
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else write_json(arguments)

@@ -1,0 +1,20 @@
+"""Transforms of the tool definitions that go out."""
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.transforms.registry import TransformKind
+
+TOOL: TransformKind[list[JsonObject]] = TransformKind("tool")
+
+
+@TOOL.register
+def openai_tools_strip_function_descriptions(tools: list[JsonObject]) -> list[JsonObject]:
+    """Tools are sent without the description of the function; descriptions of parameters stay."""
+    stripped = [_without_description(tool) for tool in tools]
+    return stripped if any(old is not new for old, new in zip(tools, stripped, strict=True)) else tools
+
+
+def _without_description(tool: JsonObject) -> JsonObject:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    if not isinstance(function, dict) or "description" not in function:
+        return tool
+    return {**tool, "function": {key: value for key, value in function.items() if key != "description"}}
