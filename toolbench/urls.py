@@ -2,4 +2,6 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
+handler500 = "toolbench.web.views.errors.server_error"
+
 urlpatterns: list[URLPattern | URLResolver] = [path("", include("toolbench.web.urls"))]

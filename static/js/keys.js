@@ -1,0 +1,50 @@
+// Keys that work on every page. Pages add theirs: import { onKey } from "./keys.js"; onKey("f", action).
+const places = { s: "/", m: "/matrix/", r: "/runs/", t: "/trials/", l: "/latency/", p: "/providers/" };
+const actions = new Map();
+let waiting = 0; // until when the letter after g counts
+
+export function onKey(key, action) {
+  actions.set(key, action);
+}
+
+function typing(target) {
+  return target instanceof Element && target.closest("input, select, textarea, [contenteditable]");
+}
+
+function search() {
+  const field = document.querySelector('main input[type="search"]');
+  field?.focus();
+  field?.select();
+}
+
+onKey("/", search);
+onKey("?", () => document.getElementById("keys")?.togglePopover());
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
+  if (typing(event.target)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.timeStamp < waiting && places[event.key]) {
+    waiting = 0;
+    event.preventDefault();
+    location.assign(places[event.key]);
+    return;
+  }
+  waiting = event.key === "g" ? event.timeStamp + 1500 : 0;
+  const action = actions.get(event.key);
+  if (action && action(event) !== false) event.preventDefault();
+});
+
+// A button with data-copy puts its text, or the page's address for an empty one, on the clipboard.
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element && event.target.closest("[data-copy]");
+  if (!button) return;
+  event.preventDefault();
+  const text = button.dataset.copy || location.href;
+  await navigator.clipboard.writeText(text.startsWith("/") ? location.origin + text : text);
+  const before = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = before; }, 1500);
+});

@@ -1,0 +1,78 @@
+"""A rate as it may be shown: k of n with its Wilson interval, read against a target. Never one without the other."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scipy.stats import binomtest
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`low` and `high` are fractions, the ends of the 95 % Wilson interval. `target` is a percentage or None.
+    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: all
+    repeats gave one answer, so they say nothing about further repeats."""
+
+    k: int
+    n: int
+    low: float
+    high: float
+    target: int | None = None
+    distinct: int | None = None
+    withheld: bool = False
+
+    @property
+    def axis(self) -> float:
+        return round(100 * self.k / self.n, 1) if self.n else 0.0
+
+    @property
+    def low_axis(self) -> float:
+        return round(100 * self.low, 1)
+
+    @property
+    def high_axis(self) -> float:
+        return round(100 * self.high, 1)
+
+    @property
+    def percent(self) -> str:
+        """Whole percent; one decimal where rounding would claim all or nothing."""
+        exact = 100 * self.k / self.n if self.n else 0.0
+        whole = f"{exact:.0f}"
+        return f"{exact:.1f}" if 0 < self.k < self.n and whole in {"0", "100"} else whole
+
+    @property
+    def low_percent(self) -> str:
+        return f"{100 * self.low:.0f}"
+
+    @property
+    def high_percent(self) -> str:
+        return f"{100 * self.high:.0f}"
+
+    @property
+    def against(self) -> str:
+        """clears, open or below: where the interval lies from the target. open when there is no target."""
+        if self.target is None or not self.n or self.withheld:
+            return "open"
+        if round(100 * self.low, 6) >= self.target:
+            return "clears"
+        return "below" if round(100 * self.high, 6) < self.target else "open"
+
+    @property
+    def says(self) -> str:
+        words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
+        return words[self.against] if self.n else "no trials yet"
+
+
+@lru_cache(maxsize=8192)
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """The ends of the 95 % interval as fractions; (0, 1) when nothing was tried."""
+    if not n:
+        return 0.0, 1.0
+    interval = binomtest(k, n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None, cells: int = 1) -> Rate:
+    """The rate of `k` in `n`. The interval is withheld when `n` repeats over `cells` cells gave one answer each."""
+    low, high = wilson(k, n)
+    withheld = distinct is not None and n > cells and distinct <= cells
+    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)

@@ -1,0 +1,52 @@
+"""What every page's frame needs: the theme that was chosen and the way round the site."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+THEMES = ("system", "light", "dark")
+PLACES = (
+    ("Start", "/", ()),
+    ("Matrix", "/matrix/", ()),
+    ("Runs", "/runs/", ()),
+    ("Trials", "/trials/", ()),
+    ("Latency", "/latency/", ()),
+    ("Demo", "/demo/", ()),
+    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/")),
+)
+SETUP = (
+    ("Providers", "/providers/"),
+    ("Models", "/models/"),
+    ("Sampling profiles", "/profiles/"),
+    ("Presets", "/presets/"),
+    ("Scenarios", "/scenarios/"),
+    ("Effective policy", "/policy/"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    label: str
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    theme: str
+    next_theme: str
+    nav: tuple[Place, ...]
+    setup: tuple[Place, ...]
+
+
+def frame(request: HttpRequest) -> dict[str, Frame]:
+    """Puts `frame` into every template."""
+    theme = request.COOKIES.get("theme", "system")
+    theme = theme if theme in THEMES else "system"
+    nav = tuple(Place(label, url, _within(request.path, (url, *more))) for label, url, more in PLACES)
+    setup = tuple(Place(label, url, _within(request.path, (url,))) for label, url in SETUP)
+    return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup)}
+
+
+def _within(path: str, urls: tuple[str, ...]) -> bool:
+    return any(path == url or (url != "/" and path.startswith(url)) for url in urls)

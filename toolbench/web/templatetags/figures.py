@@ -1,0 +1,125 @@
+"""How figures and outcomes are written: every tag fills a shared piece, so that all pages say them alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django import template
+from django.contrib.humanize.templatetags.humanize import intcomma
+
+from toolbench.lab.rates import Rate, rate_of
+
+register = template.Library()
+
+PER_LINE = 20
+MOST_DOTS = 200
+WORDS = {
+    "pass": "pass",
+    "fail": "fail",
+    "infra": "infrastructure",
+    "na": "not applicable",
+    "cancelled": "cancelled",
+    "running": "running",
+    "queued": "waiting",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DotRun:
+    outcome: str
+    count: float
+
+
+@register.filter
+def thousands(value: int | None) -> str:
+    return "" if value is None else intcomma(value, use_l10n=False)
+
+
+@register.filter
+def seconds(milliseconds: float | None) -> str:
+    """Milliseconds as seconds with one decimal; empty for None."""
+    return "" if milliseconds is None else f"{milliseconds / 1000:.1f}"
+
+
+@register.filter
+def money(dollars: float | None) -> str:
+    """US dollars, four significant places under a cent; "unknown" for None, never 0."""
+    if dollars is None:
+        return "unknown"
+    return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"
+
+
+@register.filter
+def span(duration: float | None) -> str:
+    """Seconds in the words of a clock: 40 s, 3 min, 2 h 5 min."""
+    if duration is None:
+        return "unknown"
+    if duration < 90:
+        return f"{duration:.0f} s"
+    minutes = round(duration / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@register.filter
+def outcome_word(outcome: str) -> str:
+    return WORDS.get(outcome, outcome)
+
+
+@register.inclusion_tag("_mark.html")
+def mark(outcome: str, word: str | None = None) -> dict[str, object]:
+    """The outcome's shape and colour with `word` (its own word when None). An empty word leaves the shape with a
+    spoken label."""
+    label = WORDS.get(outcome, outcome)
+    return {"outcome": outcome, "word": label if word is None else word, "label": label}
+
+
+@register.inclusion_tag("_rate.html")
+def rate(value: Rate, kind: str = "") -> dict[str, object]:
+    """`kind`: "wide" for three digits each side, "free" inside a sentence."""
+    return {"rate": value, "kind": kind}
+
+
+@register.inclusion_tag("_rate.html")
+def share(k: int, n: int, kind: str = "") -> dict[str, object]:
+    """The rate of `k` in `n`, where a page holds two counts."""
+    return {"rate": rate_of(k, n), "kind": kind}
+
+
+@register.inclusion_tag("_ci.html")
+def ci(value: Rate) -> dict[str, object]:
+    return {"rate": value}
+
+
+@register.inclusion_tag("_dots.html")
+def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, object]:
+    """One dot per trial, 20 to a line, sorted by outcome; a bar of shares above 200. `counts` maps an outcome to how
+    often it was seen."""
+    first = ("fail", "infra", "pass") if failed_first else ("pass", "fail", "infra")
+    order = (*first, "na", "cancelled", "running", "queued")
+    runs = [DotRun(name, counts[name]) for name in order if counts.get(name)]
+    label = ", ".join(f"{run.count} {WORDS[run.outcome]}" for run in runs) or "no trials"
+    total = sum(run.count for run in runs)
+    if total <= MOST_DOTS:
+        return {"lines": _lines(runs), "label": label}
+    return {"runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
+
+
+@register.inclusion_tag("_empty.html")
+def empty(title: str, text: str, url: str = "", action: str = "") -> dict[str, str]:
+    """What belongs here and the one next step."""
+    return {"title": title, "text": text, "url": url, "action": action}
+
+
+def _lines(runs: list[DotRun]) -> list[list[DotRun]]:
+    """Breaks runs of equal outcomes into lines of 20."""
+    lines: list[list[DotRun]] = [[]]
+    room = PER_LINE
+    for run in runs:
+        left = int(run.count)
+        while left:
+            if not room:
+                lines.append([])
+                room = PER_LINE
+            taken = min(left, room)
+            lines[-1].append(DotRun(run.outcome, taken))
+            left, room = left - taken, room - taken
+    return lines
