@@ -1,0 +1,76 @@
+"""JSON in and out, strictly: what is read can always be walked and written again.
+
+No NaN or infinity, no number beyond Python's digit limit, and no nesting deeper than MAX_DEPTH, so that nothing
+behind this door ever meets a RecursionError."""
+
+import json
+import math
+from typing import Any
+
+from toolbench.engine.errors import BadJson
+
+MAX_DEPTH = 128
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def read_json(text: str) -> Any:
+    """The value written in `text`. Raises BadJson for anything that is not exactly one JSON value."""
+    try:
+        value = _DECODER.decode(text)
+    except RecursionError:
+        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise BadJson("not_json", str(error)[:200]) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(value):
+        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Whether objects and arrays in `value` are nested deeper than `limit` levels."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [child for child in value.values() if isinstance(child, (dict, list))]
+    if isinstance(value, list):
+        return [child for child in value if isinstance(child, (dict, list))]
+    return []
+
+
+def write_json(value: Any) -> str:
+    """Compact JSON with its characters as they are. Raises TypeError, ValueError or RecursionError for what JSON
+    cannot hold."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def encode_json(value: Any) -> bytes:
+    """Compact UTF-8 JSON; a text with lone surrogates is written in ASCII with escapes, so that they survive."""
+    try:
+        return write_json(value).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def utf8_size(text: str) -> int:
+    """Bytes of `text` in UTF-8; a lone surrogate counts three."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,157 @@
+"""The tool loop: ask, run the calls, ask again, until the model answers without calls.
+
+A generator without I/O: it yields what it needs and is sent the outcome (see events). `Stop` may be sent at any time
+and ends it with everything kept. Turns count from 0; a retried request belongs to the same turn."""
+
+from collections.abc import Generator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from toolbench.engine.dispatch import Dispatched, dispatch, result_of
+from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
+from toolbench.engine.ledger import Ledger
+from toolbench.engine.messages import JsonObject, Message, Turn
+from toolbench.engine.narration import Narration
+from toolbench.engine.policy import Policy
+from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.turn import ask_turn, prepare_turns
+
+Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
+    none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
+    under its overrides. Nothing in here is changed."""
+
+    model: str
+    policy: Policy
+    system: str
+    user_text: str
+    history: tuple[Message | str, ...] = ()
+    tools: ToolRegistry = field(default_factory=ToolRegistry)
+    options: JsonObject = field(default_factory=dict)
+    seed: int | None = None
+    stream: bool = False
+
+
+def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
+    """Raises PlanError or, in strict mode, UnknownTransform before the first request; later it raises nothing of its
+    own. An exception of `emit` is swallowed."""
+    run = _Run(plan, emit)
+    with_tools = run.offers_tools
+    for turn in range(plan.policy.max_turns):
+        answer = yield from _ask(run, turn, with_tools)
+        if isinstance(answer, Ended):
+            return answer
+        if answer.calls:
+            stopped = yield from _execute(run, turn, answer)
+            if stopped:
+                return stopped
+            with_tools = run.offers_tools
+        elif run.wants_final_text(answer):
+            with_tools = run.ask_for_final_text(turn)
+        else:
+            return run.finish(turn)
+    return run.ledger.ended(End.MAX_TURNS_EXCEEDED, f"No final answer within {plan.policy.max_turns} turns.")
+
+
+def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, Sent, Turn | Ended]:
+    """One answer. Where the endpoint says that it cannot use tools, the turn is asked again without them."""
+    retries = run.fallback_retries
+    while True:
+        ask = ask_turn(run.setup, turn, run.ledger.messages, with_tools=with_tools)
+        run.ledger.asked(ask.request)
+        run.narrate.request_start(ask.request, len(run.ledger.messages), retries)
+        sent = yield ask
+        match sent:
+            case Turn():
+                run.ledger.answered(sent)
+                run.narrate.request_end(turn, sent, with_tools)
+                return sent
+            case Failed(error):
+                run.ledger.failed(error)
+                run.narrate.request_error(turn, error, with_tools)
+                if not (error.tool_support and with_tools and retries):
+                    return run.ledger.ended(End.PROVIDER_ERROR, error.message, error)
+            case Stop():
+                return run.ledger.stopped(sent)
+            case _:
+                raise TypeError(f"an Ask is answered by Turn, Failed or Stop, not {type(sent).__name__}")
+        retries, with_tools = retries - 1, False
+        run.narrate.request_retry(turn, retries)
+
+
+def _execute(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, Sent, Ended | None]:
+    """Runs the calls that may run and gives the model every call's result, in call order."""
+    policy = run.setup.policy
+    calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
+    for call in calls:
+        run.narrate.call_start(turn, call)
+    prepared = tuple(call.prepared for call in calls if call.prepared)
+    sent = (yield Execute(turn, prepared)) if prepared else ()
+    if isinstance(sent, Stop):
+        refused = [call for call in calls if call.refused]
+        run.take(turn, [(call, result_of(call, None, policy)) for call in refused])
+        return run.ledger.stopped(sent)
+    if not isinstance(sent, tuple) or len(sent) != len(prepared):
+        raise TypeError(f"{len(prepared)} calls need as many outcomes")
+    outcomes = iter(sent)
+    run.take(turn, [(call, result_of(call, next(outcomes) if call.prepared else None, policy)) for call in calls])
+    return None
+
+
+class _Run:
+    """One run of the loop: its setup, its ledger and its narration."""
+
+    def __init__(self, plan: LoopPlan, emit: Emit) -> None:
+        self.setup = prepare_turns(
+            plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
+        )
+        history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
+        self.ledger = Ledger(plan.policy, history)
+        self.ledger.say(plan.user_text)
+        self.narrate = Narration(self.setup, emit)
+        self._asked_for_final_text = False
+
+    @property
+    def offers_tools(self) -> bool:
+        return bool(self.setup.tools.definitions)
+
+    @property
+    def fallback_retries(self) -> int:
+        policy = self.setup.policy
+        return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
+
+    def wants_final_text(self, answer: Turn) -> bool:
+        """Whether a blank answer after tool calls is worth one more request; once per run."""
+        policy = self.setup.policy
+        wanted = policy.fix_empty_final and policy.tool_use_mode != "disabled" and not self._asked_for_final_text
+        return wanted and self.ledger.any_calls and not answer.text.strip()
+
+    def ask_for_final_text(self, turn: int) -> bool:
+        """Adds the user's message; says whether the next request carries tools."""
+        policy = self.setup.policy
+        self._asked_for_final_text = True
+        self.ledger.say(policy.fix_empty_final_user_text)
+        self.narrate.fix_empty_final(turn)
+        return self.offers_tools and not policy.fix_empty_final_disable_tools
+
+    def take(self, turn: int, pairs: list[tuple[Dispatched, ToolResult]]) -> None:
+        """Writes results down and gives them to the model."""
+        self.ledger.resulted(tuple(result for _, result in pairs), [call.tool_name for call, _ in pairs])
+        for _, result in pairs:
+            self.ledger.messages.extend(self.setup.asking.result_messages(result.call, result.content))
+            self.narrate.call_end(turn, result)
+
+    def finish(self, turn: int) -> Ended:
+        ended = self.ledger.final()
+        if ended.end is End.FINAL:
+            self.narrate.final(turn, self.ledger, ended.final_text)
+        return ended
+
+
+def _as_message(item: Message | str) -> Message:
+    return {"role": "user", "content": item} if isinstance(item, str) else {"role": "user", **deepcopy(item)}

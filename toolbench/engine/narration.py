@@ -1,0 +1,116 @@
+"""The loop's events, under the case study's names. Times of requests are the listener's to add; a tool call's
+`elapsed_ms` is what its outcome said. `tool_call_end` carries the whole ToolResult as `result`."""
+
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from toolbench.engine.arguments import arguments_size
+from toolbench.engine.dispatch import Dispatched
+from toolbench.engine.events import Emit, Event, ExchangeError, Request, ToolResult
+from toolbench.engine.json_text import utf8_size
+from toolbench.engine.ledger import Ledger
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.turn import TurnSetup
+
+
+class Narration:
+    """Tells a listener what happens. What the listener raises is swallowed: it cannot end a run."""
+
+    def __init__(self, setup: TurnSetup, emit: Emit) -> None:
+        self._setup = setup
+        self._emit = emit
+        self._policies: JsonObject = {
+            "tool_use_mode": setup.policy.tool_use_mode,
+            "tool_failure_policy": setup.policy.tool_failure_policy,
+        }
+
+    def _tell(self, type_: str, turn: int, **data: Any) -> None:
+        with suppress(Exception):
+            self._emit(Event(type_, turn, data))
+
+    def request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
+        sent = request.tools_sent
+        self._tell(
+            "llm_request_start",
+            request.turn,
+            **self._policies,
+            tools_enabled=sent,
+            messages_count=history_count + bool(self._setup.system.strip()),
+            tools_count=len(self._setup.tools_json) if sent else 0,
+            tool_choice=self._setup.policy.tool_choice if sent else None,
+            request_attempts_left=attempts_left,
+        )
+
+    def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
+        self._tell(
+            "llm_request_error",
+            turn,
+            tools_enabled=with_tools,
+            status=error.status,
+            error_class=error.code,
+            message=error.message,
+        )
+
+    def request_retry(self, turn: int, attempts_left: int) -> None:
+        self._tell("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
+
+    def request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+        calls = [
+            {"id": call.id, "name": call.name, "arguments_bytes": arguments_size(call.arguments)}
+            for call in answer.calls
+        ]
+        self._tell(
+            "llm_request_end",
+            turn,
+            **self._policies,
+            tools_enabled=with_tools,
+            finish_reason=answer.finish_reason,
+            assistant_content_bytes=utf8_size(answer.text),
+            usage=asdict(answer.usage) if answer.usage else None,
+            tool_calls_count=len(calls),
+            ignored_tool_calls_count=answer.ignored_calls,
+            tool_calls=calls,
+        )
+
+    def call_start(self, turn: int, dispatched: Dispatched) -> None:
+        self._tell(
+            "tool_call_start",
+            turn,
+            tool_call_id=dispatched.call.id,
+            name=dispatched.call.name,
+            arguments_bytes=dispatched.read.size,
+            parse_status=dispatched.read.status,
+        )
+
+    def call_end(self, turn: int, result: ToolResult) -> None:
+        self._tell(
+            "tool_call_end",
+            turn,
+            tool_call_id=result.call.id,
+            name=result.call.name,
+            ok=result.envelope.ok,
+            elapsed_ms=round(result.duration_ms),
+            output_bytes=utf8_size(result.content),
+            output_replaced=result.output_replaced,
+            error_codes=[error["code"] for error in result.envelope.errors],
+            result=result,
+        )
+
+    def fix_empty_final(self, turn: int) -> None:
+        policy = self._setup.policy
+        self._tell(
+            "fix_empty_final",
+            turn,
+            disable_tools=policy.fix_empty_final_disable_tools,
+            user_text_bytes=utf8_size(policy.fix_empty_final_user_text),
+        )
+
+    def final(self, turn: int, ledger: Ledger, text: str) -> None:
+        self._tell(
+            "final",
+            turn,
+            assistant_content_bytes=utf8_size(text),
+            any_tool_calls_seen=ledger.any_calls,
+            any_tool_success_seen=ledger.any_success,
+        )

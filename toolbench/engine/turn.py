@@ -1,0 +1,174 @@
+"""One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.asking import Asking, ask_for
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import Ask, Request
+from toolbench.engine.ids import repaired_ids
+from toolbench.engine.json_text import encode_json
+from toolbench.engine.limits import calls_per_turn, check_tool_set
+from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
+from toolbench.engine.overrides import merge_options
+from toolbench.engine.policy import Policy
+from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.transforms import (
+    apply_calls,
+    apply_message,
+    apply_response,
+    apply_tools,
+    check_names,
+)
+from toolbench.engine.validation import check_schema
+from toolbench.engine.wire import Answer, BodyDecoder, joined_text
+
+PATH = "chat/completions"
+_NOT_OPTIONS = ("stream", "stream_options")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSetup:
+    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode;
+    `options` go into every body."""
+
+    model: str
+    policy: Policy
+    system: str
+    options: JsonObject
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    tool_changes: tuple[TransformChange, ...]
+    asking: Asking
+    calls_kept: int | None
+
+
+def prepare_turns(
+    model: str, policy: Policy, *, system: str, tools: ToolRegistry, options: JsonObject, seed: int | None
+) -> TurnSetup:
+    """Raises PlanError for a blank model or tools that cannot be sent, UnknownTransform in strict mode.
+
+    Options from the weakest: the policy's defaults, `options`, the policy's overrides, the seed."""
+    if not model.strip():
+        raise PlanError("no model is named")
+    _check_transforms(policy)
+    offered = _offered(tools, policy)
+    tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
+    check_tool_set(tools_json, policy)
+    merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+    merged = {name: value for name, value in merged.items() if name not in _NOT_OPTIONS}
+    if seed is not None:
+        merged["seed"] = seed
+    return TurnSetup(
+        model=model,
+        policy=policy,
+        system=system,
+        options=deepcopy(merged),
+        tools=offered,
+        tools_json=tuple(deepcopy(tools_json)),
+        tool_changes=tool_changes,
+        asking=ask_for(policy.method, policy.constraint),
+        calls_kept=calls_per_turn(policy, merged),
+    )
+
+
+def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
+    if policy.tool_use_mode == "disabled":
+        return ToolRegistry()
+    offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
+    if policy.validate_arguments:
+        for tool in offered.definitions:
+            check_schema(tool)
+    return offered
+
+
+def _check_transforms(policy: Policy) -> None:
+    for kind in ("message", "tool", "response", "tool_call", "tool_result"):
+        check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
+
+
+def ask_turn(setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool) -> Ask:
+    """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
+    and is not changed."""
+    decoder = BodyDecoder(lambda answer: read_answer(setup, answer, with_tools=with_tools))
+    return Ask(build_request(setup, turn, messages, with_tools=with_tools), decoder)
+
+
+def build_request(setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool) -> Request:
+    """`parallel_tool_calls` is left out where no tools are sent: it has no meaning there and some endpoints refuse
+    it."""
+    system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
+    sent, changes = apply_message([*system, *messages], setup.policy.message_transforms)
+    body: JsonObject = {"model": setup.model, "messages": sent}
+    if with_tools:
+        tools, tools_json = setup.tools.definitions, list(setup.tools_json)
+        body = setup.asking.shape(body, tools, tools_json, setup.policy.tool_choice)
+        changes = (*setup.tool_changes, *changes)
+    options = {name: value for name, value in setup.options.items() if name not in body}
+    if "tools" not in body:
+        options.pop("parallel_tool_calls", None)
+    return Request(turn, PATH, encode_json({**body, **options}), with_tools, False, changes)
+
+
+def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
+    """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
+    goes into the history: it has the kept calls only, so that no call stays without a result."""
+    policy = setup.policy
+    message, changes = apply_response(answer.message, policy.response_transforms)
+    read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
+    calls = _repaired(list(read.calls))
+    if with_tools and policy.tool_call_transforms:
+        calls, call_changes = apply_calls(calls, policy.tool_call_transforms)
+        calls, changes = _repaired(calls), (*changes, *call_changes)
+    kept = calls[: setup.calls_kept] if with_tools else []
+    return Turn(
+        message=setup.asking.assistant_message(_rememberable(message), kept),
+        text=read.text,
+        calls=tuple(map(_tool_call, kept)),
+        calls_found=tuple(map(_tool_call, read.calls)),
+        ignored_calls=len(calls) - len(kept),
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+        path=read.path,
+        changes=changes,
+        findings=(*answer.findings, *read.findings),
+        upstream=answer.upstream,
+        model_echoed=answer.model_echoed,
+        fingerprint=answer.fingerprint,
+    )
+
+
+def _repaired(calls: list[JsonObject]) -> list[JsonObject]:
+    """The same calls with trimmed names and ids that tell them apart; every other field as it came."""
+    ids = repaired_ids(_scalar(call.get("id")) for call in calls)
+    return [_renamed(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
+
+
+def _renamed(call: JsonObject, new_id: str) -> JsonObject:
+    function = _function(call)
+    arguments = function.get("arguments")
+    named = {**function, "name": _scalar(function.get("name")), "arguments": "{}" if arguments is None else arguments}
+    return {**call, "id": new_id, "type": "function", "function": named}
+
+
+def _tool_call(call: JsonObject) -> ToolCall:
+    function = _function(call)
+    return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"))
+
+
+def _function(call: JsonObject) -> JsonObject:
+    function = call.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def _scalar(value: Any) -> str:
+    return str(value).strip() if isinstance(value, (str, int)) else ""
+
+
+def _rememberable(message: Message) -> Message:
+    """The message without its calls, for the history. Fields nobody here knows go along, empty ones do not."""
+    left_out = ("role", "content", "tool_calls", "function_call")
+    extra = {name: value for name, value in message.items() if name not in left_out and value is not None}
+    return {"role": "assistant", "content": joined_text(message.get("content")), **extra}

@@ -1,0 +1,114 @@
+"""Bytes of an answer to its message. Whatever the bytes are, the outcome is an Answer or MalformedAnswer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.errors import BadJson, MalformedAnswer
+from toolbench.engine.json_text import read_json
+from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
+from toolbench.engine.usage import read_usage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined."""
+
+    message: Message
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    upstream: str = ""
+    model_echoed: str = ""
+    fingerprint: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+class BodyDecoder:
+    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete."""
+
+    def __init__(self, read: Callable[[Answer], Turn]) -> None:
+        self._read = read
+        self._body = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        self._body += chunk
+
+    def close(self) -> Turn:
+        """Raises MalformedAnswer when the bytes are no answer."""
+        return self._read(decode_answer(bytes(self._body)))
+
+
+def decode_answer(body: bytes) -> Answer:
+    """Reads an OpenAI-shaped answer. Raises MalformedAnswer, and nothing else, for any bytes that are none."""
+    root = _read_object(body)
+    choice = _first_choice(root)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise MalformedAnswer("no_message", "the first choice has no message")
+    message, findings = _with_text(message)
+    return Answer(
+        message=message,
+        finish_reason=_text(choice.get("finish_reason")) or None,
+        usage=read_usage(root.get("usage")),
+        upstream=_text(root.get("provider")),
+        model_echoed=_text(root.get("model")),
+        fingerprint=_text(root.get("system_fingerprint")),
+        findings=findings,
+    )
+
+
+def _read_object(body: bytes) -> JsonObject:
+    try:
+        text = body.decode("utf-8-sig")
+        root = read_json(text) if text.strip() else None
+    except UnicodeDecodeError as error:
+        raise MalformedAnswer("invalid_utf8", f"the answer is not UTF-8: {error.reason}") from None
+    except BadJson as error:
+        raise MalformedAnswer(error.code, f"the answer is not JSON: {error}") from None
+    if not text.strip():
+        raise MalformedAnswer("empty_body", "the answer is empty")
+    if not isinstance(root, dict):
+        raise MalformedAnswer("not_object", "the answer is JSON but no object")
+    return root
+
+
+def _first_choice(root: JsonObject) -> JsonObject:
+    choices = root.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    for holder in (choice, root):
+        error = holder.get("error") if isinstance(holder, dict) else None
+        if error:
+            raise MalformedAnswer("error_object", f"the answer holds an error: {_error_text(error)}")
+    if not isinstance(choice, dict):
+        raise MalformedAnswer("no_choices", "the answer has no choices")
+    return choice
+
+
+def _error_text(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return str(message)[:400]
+
+
+def _with_text(message: Message) -> tuple[Message, tuple[Finding, ...]]:
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return {**message, "content": content or ""}, ()
+    finding = Finding("content_not_text", f"content came as {type(content).__name__}", "$.choices[0].message.content")
+    return {**message, "content": joined_text(content)}, (finding,)
+
+
+def joined_text(content: Any) -> str:
+    """The text of a message's content: the text itself, or the text parts of an array joined."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(part if isinstance(part, str) else _part_text(part) for part in content)
+
+
+def _part_text(part: Any) -> str:
+    return _text(part.get("text")) if isinstance(part, dict) else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
