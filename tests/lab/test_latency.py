@@ -1,0 +1,40 @@
+"""Latency speaks only where there are enough trials."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.latency import get_latency, quantile
+
+pytestmark = pytest.mark.django_db
+
+
+def test_p95_is_a_number_only_from_60_trials_on() -> None:
+    few, many = make_run(), make_run()
+    make_trials(make_cell(make_config(few)), **{"pass": 59})
+    make_trials(make_cell(make_config(many)), **{"pass": 60})
+    assert get_latency(few.pk).rows[0].p95 is None
+    assert get_latency(many.pk).rows[0].p95 is not None
+
+
+def test_infrastructure_is_left_out() -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 2, "infra": 5})
+    assert get_latency(run.pk).rows[0].n == 2
+
+
+def test_without_a_choice_the_newest_real_run_is_shown() -> None:
+    real = make_run()
+    make_run(simulated=True)
+    assert get_latency().run == real
+
+
+def test_an_interval_end_that_needs_more_trials_is_left_open() -> None:
+    assert quantile([5.0], 0.5).low is None
+    wide = quantile([float(n) for n in range(1, 101)], 0.5)
+    assert wide.low is not None
+    assert wide.high is not None
+    assert wide.low < wide.value < wide.high
+
+
+def test_an_unknown_metric_or_run_shows_the_page_all_the_same() -> None:
+    assert get_latency(999, "nonsense").rows == ()

@@ -1,0 +1,327 @@
+"""One trial step by step, as the trial page shows it. A fixed number of queries, bodies of the chosen step only."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import BinaryField, F, Func, IntegerField, QuerySet, Value
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals import failures
+from toolbench.lab.facts import load
+from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.rates import Rate
+from toolbench.lab.step_view import StepView, view_step
+from toolbench.lab.tallies import tally
+from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
+
+MOST_STEPS = 400
+BODY_HEAD = 200_000  # bytes of a body that a page shows
+MOST_FACTS = 400_000  # bytes of facts read for the rail
+
+
+@dataclass(frozen=True, slots=True)
+class RailStep:
+    """One line of the rail. `key` is `<ordinal>.<part>`; `at` and `share` place it on the trial's time, in percent."""
+
+    key: str
+    part: str
+    title: str
+    note: str
+    bad: bool = False
+    ok: bool = False
+    at: float | None = None
+    waiting: float = 0.0
+    share: float = 0.0
+    tool: bool = False
+
+    @property
+    def starts(self) -> float:
+        """Where the answer's first byte stands, in percent."""
+        return (self.at or 0.0) + self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class RailTurn:
+    turn: int
+    seconds: float
+    steps: tuple[RailStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    id: int
+    index: int
+    mark: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFold:
+    """Repeats with the same texts and calls. `calls` are the tools of an exemplar, (name, ok) in order."""
+
+    mark: str
+    indexes: tuple[int, ...]
+    exemplar: int
+    here: bool
+    calls: tuple[tuple[str, bool], ...]
+    ending: str
+    fastest: float | None
+    slowest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class LostExecution:
+    execution: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    trial: Trial
+    run: Run
+    config: RunConfig
+    cell: Cell
+    filter: TrialFilter
+    neighbours: Neighbours
+    mark: str
+    headline: str
+    class_sentence: str
+    remedy: str
+    rule: str
+    checks: tuple[Check, ...]
+    first_bad_key: str
+    final_text: str
+    rendered_prompt: str
+    rail: tuple[RailTurn, ...]
+    steps_cut: bool
+    step: StepView | None
+    lost: tuple[LostExecution, ...]
+    repeats: tuple[Repeat, ...]
+    folds: tuple[RepeatFold, ...]
+    answered: Rate
+    delivered: Rate
+    passing: int | None
+
+
+def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
+    """`key` names the chosen step, `<ordinal>.<part>`; unknown or empty chooses the first bad one, else the first
+    answer. Raises Trial.DoesNotExist for an unknown trial or one of a deleted run."""
+    trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
+    steps = list(Step.objects.filter(trial=trial).order_by("execution", "ordinal")[:MOST_STEPS])
+    current = [step for step in steps if step.execution == trial.execution]
+    facts = _facts(current)
+    rail = build_rail(current, facts)
+    first_bad = _first_bad_key(trial, rail)
+    chosen = _chosen(rail, key, first_bad)
+    repeats = list(_repeats(trial))
+    counts = tally([trial.cell])
+    row = next((one for one in failures.all_classes() if one.code == trial.failure_class), None)
+    return Trace(
+        trial=trial,
+        run=trial.run,
+        config=trial.config,
+        cell=trial.cell,
+        filter=filter,
+        neighbours=get_neighbours(trial, filter),
+        mark=mark(trial),
+        headline=_headline(trial),
+        class_sentence=row.sentence if row else "",
+        remedy=row.remedy if row else "",
+        rule=trial.verdict.get("rule", ""),
+        checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
+        first_bad_key=first_bad,
+        final_text=_text(trial.final_text),
+        rendered_prompt=_text(trial.rendered_prompt),
+        rail=rail,
+        steps_cut=len(steps) == MOST_STEPS,
+        step=_view(chosen, current, facts),
+        lost=_lost(steps, trial),
+        repeats=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in repeats),
+        folds=_folds(repeats, trial),
+        answered=counts.given_an_answer(),
+        delivered=counts.delivered(),
+        passing=next((one.pk for one in repeats if one.outcome == Trial.Outcome.PASS), None),
+    )
+
+
+def _headline(trial: Trial) -> str:
+    if trial.sentence:
+        return trial.sentence
+    words = {
+        "pass": "Every check passed.",
+        "na": "Not applicable: neither pass nor fail.",
+        "cancelled": "Cancelled before it could be judged.",
+        "queued": "Waiting for a worker.",
+        "running": "Running now.",
+    }
+    return words.get(mark(trial), "No verdict.")
+
+
+def _text(stored: bytes | memoryview | None) -> str:
+    return bytes(stored or b"").decode("utf-8", "backslashreplace").replace("\0", "␀")
+
+
+def _facts(steps: Sequence[Step]) -> dict[int, JsonObject]:
+    """Facts by step id; {} where they are too large for the rail."""
+    size = Func(F("facts"), function="octet_length", output_field=IntegerField())
+    rows = StepBody.objects.filter(step__in=steps).annotate(size=size).filter(size__lte=MOST_FACTS)
+    found = {pk: load(facts) for pk, facts in rows.values_list("pk", "facts")}
+    return {step.pk: found.get(step.pk, {}) for step in steps}
+
+
+def build_rail(steps: Sequence[Step], facts: dict[int, JsonObject]) -> tuple[RailTurn, ...]:
+    """The rail of one execution: the same parts in every turn, times on one shared axis."""
+    if not steps:
+        return ()
+    whole = max(step.started_ms + step.duration_ms for step in steps) or 1.0
+    turns: dict[int, list[Step]] = defaultdict(list)
+    for step in steps:
+        turns[step.turn].append(step)
+    return tuple(
+        RailTurn(
+            turn=turn,
+            seconds=sum(step.duration_ms for step in own) / 1000,
+            steps=tuple(line for step in own for line in _lines(step, facts[step.pk], whole)),
+        )
+        for turn, own in sorted(turns.items())
+    )
+
+
+def _lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
+    return _tool_lines(step, facts, whole) if step.kind == Step.Kind.TOOL else _exchange_lines(step, facts, whole)
+
+
+def _exchange_lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
+    again = f", attempt {step.attempt}" if step.attempt > 1 else ""
+    first_byte = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
+    answer = RailStep(
+        key=f"{step.ordinal}.response",
+        part="response",
+        title=f"Raw response{again}" if step.ok else f"{step.status or 'No'} answer{again}",
+        note=f"{step.duration_ms / 1000:.2f} s",
+        bad=step.ok is False,
+        at=100 * step.started_ms / whole,
+        waiting=100 * first_byte / whole,
+        share=100 * max(step.duration_ms - first_byte, 0) / whole,
+    )
+    request = RailStep(f"{step.ordinal}.request", "request", f"Request{again}", f"{step.request_bytes:,} B")
+    if not step.ok:
+        return [request, answer]
+    changes = len(facts.get("response_changes", ()))
+    calls, ignored = facts.get("calls", ()), facts.get("ignored_calls", 0)
+    troubled = bool(facts.get("findings"))
+    after = RailStep(f"{step.ordinal}.transforms", "transforms", "After transforms", _count(changes, "change"))
+    left_out = f", {ignored} ignored" if ignored else ""
+    parsed = RailStep(
+        f"{step.ordinal}.calls", "calls", f"Parsed calls, {len(calls)}{left_out}", step.finish_reason, bad=troubled
+    )
+    return [request, answer, after, parsed]
+
+
+def _tool_lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
+    refused = not facts.get("executed", True)
+    dispatch = RailStep(
+        key=f"{step.ordinal}.dispatch",
+        part="dispatch",
+        title=f"Dispatch {step.tool_name or '(no name)'}{', refused' if refused else ''}",
+        note=f"{step.duration_ms:.0f} ms",
+        bad=not step.ok,
+        ok=bool(step.ok),
+        at=100 * step.started_ms / whole,
+        share=100 * step.duration_ms / whole,
+        tool=True,
+    )
+    title = "Result, ok" if step.ok else f"Result, {step.error_code}"
+    return [dispatch, RailStep(f"{step.ordinal}.result", "result", title, f"{step.response_bytes:,} B")]
+
+
+def _count(number: int, noun: str) -> str:
+    return "no change" if not number else f"{number} {noun}{'s' if number > 1 else ''}"
+
+
+def _first_bad_key(trial: Trial, rail: Sequence[RailTurn]) -> str:
+    """The rail line where it went wrong first: the judge's step, at its first line that is bad."""
+    if trial.first_bad_ordinal is None:
+        return ""
+    own = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
+    return next((line.key for line in own if line.bad), own[-1].key if own else "")
+
+
+def _chosen(rail: Sequence[RailTurn], key: str, first_bad: str) -> RailStep | None:
+    lines = [line for turn in rail for line in turn.steps]
+    wanted = next((line for line in lines if line.key == key), None)
+    wanted = wanted or next((line for line in lines if line.key == first_bad), None)
+    return wanted or next((line for line in lines if line.part == "response"), None)
+
+
+def _view(chosen: RailStep | None, steps: Sequence[Step], facts: dict[int, JsonObject]) -> StepView | None:
+    if chosen is None:
+        return None
+    ordinal = int(chosen.key.split(".")[0])
+    step = next(step for step in steps if step.ordinal == ordinal)
+    beside = [facts[one.pk] for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
+    return view_step(step, chosen.part, facts=facts[step.pk], beside=beside, bodies=_bodies(step))
+
+
+def _bodies(step: Step) -> tuple[bytes, bytes]:
+    """The heads of the request and the response."""
+    row = StepBody.objects.filter(pk=step.pk).values_list(_head("request"), _head("response")).first()
+    return (bytes(row[0]), bytes(row[1])) if row else (b"", b"")
+
+
+def _head(name: str) -> Func:
+    return Func(F(name), Value(1), Value(BODY_HEAD), function="substring", output_field=BinaryField())
+
+
+def _lost(steps: Sequence[Step], trial: Trial) -> tuple[LostExecution, ...]:
+    counts: dict[int, int] = defaultdict(int)
+    for step in steps:
+        if step.execution != trial.execution:
+            counts[step.execution] += 1
+    return tuple(LostExecution(execution, count) for execution, count in sorted(counts.items()))
+
+
+def _repeats(trial: Trial) -> QuerySet[Trial]:
+    columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
+    return Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:500]
+
+
+def _folds(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatFold, ...]:
+    groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for one in repeats:
+        if one.state == Trial.State.DONE:
+            groups[(one.outcome, one.answer_hash or one.sentence)].append(one)
+    exemplars = [own[0].pk for own in groups.values()]
+    calls = _calls_of(exemplars)
+    folds = (_fold(outcome, own, trial=trial, calls=calls) for (outcome, _), own in groups.items())
+    return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
+
+
+def _fold(outcome: str, own: list[Trial], *, trial: Trial, calls: dict[int, list[tuple[str, bool]]]) -> RepeatFold:
+    times = [one.duration_ms for one in own if one.duration_ms is not None]
+    return RepeatFold(
+        mark=outcome,
+        indexes=tuple(one.index for one in own),
+        exemplar=own[0].pk,
+        here=any(one.pk == trial.pk for one in own),
+        calls=tuple(calls.get(own[0].pk, ())),
+        ending=own[0].sentence,
+        fastest=min(times, default=None),
+        slowest=max(times, default=None),
+    )
+
+
+def _calls_of(trials: Sequence[int]) -> dict[int, list[tuple[str, bool]]]:
+    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
+    rows = Step.objects.filter(trial__in=trials, kind=Step.Kind.TOOL, execution=F("trial__execution"))
+    for pk, name, ok in rows.order_by("trial", "ordinal").values_list("trial", "tool_name", "ok"):
+        found[pk].append((name, bool(ok)))
+    return found

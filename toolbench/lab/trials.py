@@ -1,0 +1,265 @@
+"""Lists of trials: filters kept in the address, pages, and the neighbours of a trial within its filter."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+
+from toolbench.lab.models import Trial
+
+PAGE_SIZE = 50
+COUNT_LIMIT = 10_000
+
+FAILED_FIRST = Case(
+    When(outcome=Trial.Outcome.FAIL, then=Value(0)),
+    When(outcome=Trial.Outcome.INFRA, then=Value(1)),
+    When(state__in=[Trial.State.QUEUED, Trial.State.RUNNING], then=Value(3)),
+    default=Value(2),
+    output_field=IntegerField(),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFilter:
+    """What the address asks for; an empty field does not filter. `demo` 1 shows simulated runs only, "" leaves them out
+    unless a run or a cell is named. Unreadable values are dropped and named in `ignored`."""
+
+    run: int | None = None
+    cell: int | None = None
+    config: int | None = None
+    scenario: str = ""
+    outcome: str = ""
+    model: str = ""
+    profile: str = ""
+    strategy: str = ""
+    method: str = ""
+    failure_class: str = ""
+    signature: str = ""
+    label: str = ""
+    search: str = ""
+    demo: str = ""
+    sort: str = "failed"
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "TrialFilter":
+        values: dict[str, Any] = {}
+        ignored: list[str] = []
+        for name in (field.name for field in fields(cls) if field.name != "ignored"):
+            given = query.get(name, "").strip().replace("\0", "")[:200]
+            if not given:
+                continue
+            value = _read(name, given)
+            if value is None:
+                ignored.append(name)
+            else:
+                values[name] = value
+        return cls(**values, ignored=tuple(ignored))
+
+    def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
+        """What a filter form must carry along: every field that is set and not in `shown`."""
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"}
+        return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
+
+    def query(self, **changes: object) -> str:
+        """The filter as a query string, with some fields changed; empty fields and the default sort are left out."""
+        pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
+        if pairs.get("sort") == "failed":
+            pairs["sort"] = ""
+        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")})
+
+
+OUTCOMES = {
+    "pass": Q(outcome=Trial.Outcome.PASS),
+    "fail": Q(outcome=Trial.Outcome.FAIL),
+    "infra": Q(outcome=Trial.Outcome.INFRA),
+    "na": Q(outcome=Trial.Outcome.NOT_APPLICABLE),
+    "cancelled": Q(outcome=Trial.Outcome.CANCELLED),
+    "running": Q(state=Trial.State.RUNNING),
+    "queued": Q(state=Trial.State.QUEUED),
+}
+SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
+ORDERINGS = {
+    "failed": ("rank", "-run_id", "position"),
+    "order": ("-run_id", "position"),
+    "slow": ("-duration_ms", "-run_id", "position"),
+}
+IDS = ("run", "cell", "config")
+
+
+def _read(name: str, given: str) -> int | str | None:
+    """The field's value, or None when it cannot be one."""
+    if name in IDS:
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+    allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS)}.get(name, (given,))
+    return given if given in allowed else None
+
+
+COLUMNS = {
+    "run": "run_id",
+    "cell": "cell_id",
+    "config": "config_id",
+    "scenario": "scenario",
+    "model": "config__model_name",
+    "profile": "config__profile",
+    "strategy": "config__strategy",
+    "method": "config__method",
+    "failure_class": "failure_class",
+    "signature": "signature",
+    "label": "label",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    id: int
+    run_id: int
+    simulated: bool
+    model: str
+    profile: str
+    strategy: str
+    method: str
+    examples: str
+    scenario: str
+    index: int
+    mark: str  # an outcome, or running, or queued
+    sentence: str
+    failure_class: str
+    turns: int
+    requests: int
+    duration_ms: float | None
+    added_by_hand: bool
+    label: str
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    filter: TrialFilter
+    rows: tuple[TrialRow, ...]
+    total: int
+    total_is_more: bool
+    page: int
+    pages: int
+    choices: Mapping[str, tuple[str, ...]]
+
+
+def matching(filter: TrialFilter) -> QuerySet[Trial]:
+    """The trials a filter means, in no order. Deleted runs are left out."""
+    found = Trial.objects.filter(run__deleted_at=None).annotate(rank=FAILED_FIRST)
+    for name, column in COLUMNS.items():
+        if (value := getattr(filter, name)) not in (None, ""):
+            found = found.filter(**{column: value})
+    if filter.outcome:
+        found = found.filter(OUTCOMES[filter.outcome])
+    if filter.search:
+        found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
+    if filter.run is None and filter.cell is None and filter.config is None:
+        found = found.filter(run__simulated=bool(filter.demo))
+    return found
+
+
+def get_trials(filter: TrialFilter, page: int = 1) -> TrialPage:
+    """One page of the list; counting stops at COUNT_LIMIT."""
+    found = matching(filter)
+    counted = found.order_by()[: COUNT_LIMIT + 1].count()
+    total = min(counted, COUNT_LIMIT)
+    pages = max(1, -(-total // PAGE_SIZE))
+    page = min(max(1, page), pages)
+    ordered = found.select_related("config", "run").order_by(*ORDERINGS[filter.sort])
+    ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
+    rows = tuple(_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
+    return TrialPage(filter, rows, total, counted > COUNT_LIMIT, page, pages, _choices(filter))
+
+
+def mark(trial: Trial) -> str:
+    """The word for a trial's mark: its outcome once done, else running or queued."""
+    return trial.outcome if trial.state == Trial.State.DONE else trial.state
+
+
+def _row(trial: Trial) -> TrialRow:
+    config = trial.config
+    return TrialRow(
+        id=trial.pk,
+        run_id=trial.run_id,
+        simulated=trial.run.simulated,
+        model=config.model_name,
+        profile=config.profile,
+        strategy=config.strategy,
+        method=config.method,
+        examples=config.examples,
+        scenario=trial.scenario,
+        index=trial.index,
+        mark=mark(trial),
+        sentence=trial.sentence,
+        failure_class=trial.failure_class,
+        turns=trial.turns,
+        requests=trial.requests,
+        duration_ms=trial.duration_ms,
+        added_by_hand=trial.added_by_hand,
+        label=trial.label,
+        finished_at=trial.finished_at,
+    )
+
+
+def _choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
+    """What the selects offer: the values that occur in the run named by the filter; empty without a run."""
+    if filter.run is None:
+        return {}
+    trials = Trial.objects.filter(run_id=filter.run).order_by()
+    return {
+        "scenario": tuple(sorted(trials.values_list("scenario", flat=True).distinct())),
+        "failure_class": tuple(sorted(_without_empty(trials.values_list("failure_class", flat=True).distinct()))),
+    }
+
+
+def _without_empty(values: "QuerySet[Trial, str]") -> list[str]:
+    return [value for value in values if value]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Ids within the filter, in its order; None at an end. `next_failed` is the next failure after this trial."""
+
+    previous: int | None
+    next: int | None
+    next_failed: int | None
+
+
+def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
+    """Where j, k and f lead from this trial; "slowest first" walks in the order they ran."""
+    after, before = _after(trial, filter), _before(trial, filter)
+    ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
+    backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
+    found = matching(filter)
+    following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
+    return Neighbours(
+        previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
+        next=following.first(),
+        next_failed=following.filter(outcome=Trial.Outcome.FAIL).first(),
+    )
+
+
+def _after(trial: Trial, filter: TrialFilter) -> Q:
+    later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
+    if filter.sort != "failed":
+        return later
+    rank = _rank(trial)
+    return Q(rank__gt=rank) | (Q(rank=rank) & later)
+
+
+def _before(trial: Trial, filter: TrialFilter) -> Q:
+    earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
+    if filter.sort != "failed":
+        return earlier
+    rank = _rank(trial)
+    return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
+
+
+def _rank(trial: Trial) -> int:
+    if trial.state != Trial.State.DONE:
+        return 3
+    return {Trial.Outcome.FAIL.value: 0, Trial.Outcome.INFRA.value: 1}.get(trial.outcome, 2)

@@ -1,0 +1,17 @@
+"""The latency page: raw times of one run, drawn by Plotly in the browser."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.latency import METRICS, get_latency
+from toolbench.web.charts import latency_chart, with_inline_styles
+
+
+@require_safe
+@with_inline_styles
+def show(request: HttpRequest) -> HttpResponse:
+    run = request.GET.get("run", "")
+    page = get_latency(int(run) if run.isascii() and run.isdigit() else None, request.GET.get("metric", "trial"))
+    metrics = {name: title for name, (title, _) in METRICS.items()}
+    return render(request, "latency/show.html", {"page": page, "metrics": metrics, "chart": latency_chart(page)})

@@ -1,0 +1,49 @@
+"""Trials: the list with its filter in the address, and one trial step by step."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from toolbench.lab.annotating import annotate
+from toolbench.lab.models import Trial
+from toolbench.lab.trace import get_trace
+from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
+
+SHOWN = {"outcome", "scenario", "failure_class", "sort", "search"}
+
+
+@require_safe
+def list(request: HttpRequest) -> HttpResponse:
+    asked = TrialFilter.from_query(request.GET)
+    number = request.GET.get("page", "1")
+    page = get_trials(asked, int(number) if number.isdecimal() and len(number) < 9 else 1)
+    shown = SHOWN if asked.run else SHOWN - {"scenario", "failure_class"}
+    context = {"page": page, "query": asked.query(), "kept": asked.hidden_fields(shown)}
+    context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
+    context |= {"previous": page.page - 1, "following": page.page + 1}
+    return render(request, "trials/list.html", context)
+
+
+@require_safe
+def show(request: HttpRequest, trial_id: int) -> HttpResponse:
+    asked = TrialFilter.from_query(request.GET)
+    try:
+        trace = get_trace(trial_id, asked, request.GET.get("step", ""))
+    except Trial.DoesNotExist:
+        raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
+    part = "#steps" if request.headers.get("HX-Request") else ""
+    context = {"trace": trace, "query": asked.query(), "permalink": request.get_full_path()}
+    return render(request, f"trials/show.html{part}", context)
+
+
+@require_POST
+def note(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Saves a label and a note, then shows the same step again."""
+    if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
+        raise Http404(f"There is no trial {trial_id}; nothing was saved.")
+    messages.success(request, "Saved.")
+    back = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
+    return redirect(back) if safe else redirect("trial", trial_id)
