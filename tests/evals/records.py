@@ -1,0 +1,67 @@
+"""Hand-made records of trials, in the shape the loop hands over."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
+from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
+from toolbench.evals.trials import Workspace
+
+
+def request(turn: int, *, tools_sent: bool = True) -> Request:
+    return Request(turn, "chat/completions", b"{}", tools_sent)
+
+
+def result(
+    name: str,
+    arguments: Any,
+    *,
+    ok: bool = True,
+    code: str = "",
+    parse_status: str = "ok",
+    schema_errors: Sequence[SchemaError] = (),
+) -> ToolResult:
+    """A call with its result; an error `code` makes it a failed one."""
+    errors = ({"code": code, "message": f"{code} in words"},) if code else ()
+    envelope = Envelope(ok and not code, name, errors=errors)
+    wire = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    parsed = arguments if parse_status == "ok" else None
+    return ToolResult(
+        ToolCall("call_1", name, wire), parsed, parse_status, envelope, "", not code, schema_errors=tuple(schema_errors)
+    )
+
+
+def ran(workspace: Workspace, name: str, arguments: dict[str, Any]) -> ToolResult:
+    """The call carried out in the workspace, as the dispatcher would."""
+    try:
+        value = workspace.call(name, arguments, "call_1")
+    except ToolArgumentError:
+        return result(name, arguments, code="ARGUMENT_ERROR")
+    if isinstance(value, dict) and value.get("ok") is False:
+        return result(name, arguments, code=value["errors"][0]["code"])
+    return result(name, arguments)
+
+
+def calling(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored: int = 0) -> TurnRecord:
+    calls = tuple(one.call for one in results)
+    answer = Turn({}, "", calls, calls, ignored_calls=ignored, finish_reason=finish)
+    return TurnRecord(turn, request(turn), answer, results=results)
+
+
+def saying(
+    turn: int, text: str, *, finish: str = "stop", path: str = "tool_use", tools_sent: bool = True
+) -> TurnRecord:
+    answer = Turn({}, text, finish_reason=finish, path=path)
+    return TurnRecord(turn, request(turn, tools_sent=tools_sent), answer)
+
+
+def failing(turn: int, error: ExchangeError) -> TurnRecord:
+    return TurnRecord(turn, request(turn), None, failure=error)
+
+
+def ended(*turns: TurnRecord, end: End = End.FINAL, error: ExchangeError | None = None) -> Ended:
+    """The record with the last answer's text as its final text."""
+    last = turns[-1].answer if turns else None
+    return Ended(end, last.text if last else "", (), turns, Usage(), error=error)

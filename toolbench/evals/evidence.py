@@ -1,0 +1,111 @@
+"""What can be read off a finished record without knowing the scenario."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
+from toolbench.engine.messages import JsonObject, Turn
+
+TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
+CUT = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One result with its place: the turn (from 0) and the call's place in that turn (from 0)."""
+
+    turn: int
+    place: int
+    result: ToolResult
+
+    @property
+    def tool(self) -> str:
+        return self.result.envelope.tool_name or self.result.call.name
+
+    @property
+    def ok(self) -> bool:
+        return self.result.envelope.ok
+
+
+def called(ended: Ended) -> Iterator[Called]:
+    """Every call that was kept, in order."""
+    for record in ended.turns:
+        for place, result in enumerate(record.results):
+            yield Called(record.turn, place, result)
+
+
+def error_codes(result: ToolResult) -> tuple[str, ...]:
+    return tuple(str(error.get("code", "")) for error in result.envelope.errors)
+
+
+def saw_error(ended: Ended, code: str) -> bool:
+    return any(code in error_codes(one.result) for one in called(ended))
+
+
+def calls_in(record: TurnRecord) -> int:
+    return len(record.answer.calls) if record.answer else 0
+
+
+def any_calls(ended: Ended) -> bool:
+    return any(calls_in(record) for record in ended.turns)
+
+
+def tools_off(ended: Ended) -> bool:
+    """True when the model was never offered a tool: not on the wire, and not in the prompt either."""
+    answers = [record.answer for record in ended.turns if record.answer]
+    offered = any(record.request.tools_sent for record in ended.turns)
+    return bool(ended.turns) and not offered and all(answer.path == "text" for answer in answers)
+
+
+def answered(ended: Ended) -> bool:
+    """True when the model said something: a dead or refusing endpoint has not."""
+    return ended.end is not End.PROVIDER_ERROR and any(record.answer for record in ended.turns)
+
+
+def call_in_text(text: str, tools: Sequence[str]) -> str:
+    """How a text without structured calls tries to call: `tags`, `json`, or "" when it does not."""
+    if "<tool_call>" in text:
+        return "tags"
+    names = "|".join(re.escape(name) for name in tools)
+    if not names:
+        return ""
+    as_value = rf'"(?:name|function|tool)"\s*:\s*"(?:{names})"'
+    as_code = rf"\b(?:{names})\s*[({{]"
+    return "json" if re.search(f"{as_value}|{as_code}", text) else ""
+
+
+def counts(ended: Ended, tools: Sequence[str]) -> JsonObject:
+    """Numerators and denominators of the named rates, for one trial.
+
+    Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema."""
+    checked = [one.result for one in called(ended) if one.result.parse_status != "too_large"]
+    answers = [(record, record.answer) for record in ended.turns if record.answer]
+    return {
+        "calls": len(checked),
+        "valid_calls": sum(_is_valid(result) for result in checked),
+        "structured_answers": sum(_is_structured(answer) for _, answer in answers),
+        "calling_answers": sum(_tries_to_call(answer, tools) for _, answer in answers),
+        "parse_error_turns": sum(_has_parse_error(record, answer, tools) for record, answer in answers),
+        "calling_turns": sum(_tries_to_call(answer, tools) for _, answer in answers),
+        "ignored_calls": sum(answer.ignored_calls for _, answer in answers),
+    }
+
+
+def _is_valid(result: ToolResult) -> bool:
+    return result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in error_codes(result)
+
+
+def _is_structured(answer: Turn) -> bool:
+    read_from_tags = any(change.name == TAG_TRANSFORM for change in answer.changes)
+    return bool(answer.calls) and answer.path == "tool_use" and not read_from_tags
+
+
+def _tries_to_call(answer: Turn, tools: Sequence[str]) -> bool:
+    return bool(answer.calls) or bool(call_in_text(answer.text, tools))
+
+
+def _has_parse_error(record: TurnRecord, answer: Turn, tools: Sequence[str]) -> bool:
+    if any(result.parse_status == "invalid_json" for result in record.results):
+        return True
+    return not answer.calls and bool(call_in_text(answer.text, tools))

@@ -1,0 +1,104 @@
+"""Patch operations on a JSON document, addressed by JSON Pointers: all of them are applied, or none."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from jsonpointer import JsonPointer, JsonPointerException
+
+from toolbench.engine.messages import JsonObject
+
+OPERATIONS = ("set", "delete", "append", "insert")
+
+
+class PatchError(ValueError):
+    """An operation that cannot be applied; the message is for the model."""
+
+
+def patched(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
+    """A new document with the operations applied in order. Paths must lie under `root`, for instance `/draft/`.
+
+    `set` makes missing parents; `append` and `insert` on a missing value make a list of one item. Raises PatchError
+    and leaves `document` as it was."""
+    changed = copy.deepcopy(document)
+    for operation in operations:
+        _apply(changed, operation, root)
+    return changed
+
+
+def pointer_parts(path: str) -> list[str]:
+    """The unescaped parts of a JSON Pointer. Raises PatchError when it is none."""
+    try:
+        return list(JsonPointer(path).parts)
+    except JsonPointerException as error:
+        raise PatchError(f"{path} is not a JSON Pointer: {error}") from error
+
+
+def _apply(document: JsonObject, operation: JsonObject, root: str) -> None:
+    name, path = operation.get("op"), operation.get("path")
+    if name not in OPERATIONS:
+        raise PatchError(f"op must be one of {', '.join(OPERATIONS)}")
+    if not isinstance(path, str) or not path.startswith(root) or path == root:
+        raise PatchError(f"path must start with {root}")
+    *parents, last = pointer_parts(path)
+    container = _descend(document, parents, make=name != "delete")
+    if name == "set":
+        _set(container, last, copy.deepcopy(operation.get("value")))
+    elif name == "delete":
+        _delete(container, last)
+    else:
+        _add(container, last, operation)
+
+
+def _descend(document: Any, parts: Sequence[str], *, make: bool) -> Any:
+    here = document
+    for part in parts:
+        if isinstance(here, dict) and part not in here and make:
+            here[part] = {}
+        here = _child(here, part)
+    return here
+
+
+def _child(container: Any, part: str) -> Any:
+    if isinstance(container, dict):
+        if part not in container:
+            raise PatchError(f"nothing is at {part}")
+        return container[part]
+    return container[_index(container, part)]
+
+
+def _index(container: Any, part: str) -> int:
+    if not isinstance(container, list):
+        raise PatchError(f"{part} lies inside a value that is neither object nor array")
+    if not (part.isascii() and part.isdigit() and int(part) < len(container)):
+        raise PatchError(f"{part} is no index of an array of {len(container)}")
+    return int(part)
+
+
+def _set(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_index(container, key)] = value
+
+
+def _delete(container: Any, key: str) -> None:
+    _child(container, key)
+    del container[key if isinstance(container, dict) else _index(container, key)]
+
+
+def _add(container: Any, key: str, operation: JsonObject) -> None:
+    value = copy.deepcopy(operation.get("value"))
+    if isinstance(container, dict) and container.get(key) is None:
+        container[key] = [value]
+        return
+    items = _child(container, key)
+    if not isinstance(items, list):
+        raise PatchError(f"{operation['path']} is not an array")
+    if operation["op"] == "append":
+        items.append(value)
+        return
+    place = operation.get("index")
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place <= len(items):
+        raise PatchError(f"index must be an integer from 0 to {len(items)}")
+    items.insert(place, value)

@@ -1,0 +1,65 @@
+"""All scenarios in catalogue order, and the preset words by which they are chosen."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from toolbench.evals.scenarios import control, intent, state, weather
+from toolbench.evals.trials import Scenario
+
+TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
+_CASE_STUDY = (
+    "happy_path",
+    "partial_success_failure",
+    "missing_workspace_id",
+    "type_error_recovery",
+    "happy_path_parallel",
+    "long_arguments_guard",
+    "tool_output_truncation",
+    "chat_only",
+)
+PRESETS = {
+    **dict.fromkeys(("default", "smoke", "typical"), TYPICAL),
+    "simple": ("happy_path", "chat_only"),
+    "extreme": (*TYPICAL, "partial_success_failure", "tool_output_truncation"),
+    **dict.fromkeys(("all", "full", "*"), _CASE_STUDY),
+}
+
+
+@cache
+def all() -> tuple[Scenario, ...]:
+    """The eight of the case study first, in its order; then ours."""
+    every: list[Scenario] = [*state.load(), *control.load(), weather.Weather(), intent.ClassifyIntent()]
+    by_slug = {scenario.slug: scenario for scenario in every}
+    own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY]
+    return (*(by_slug[slug] for slug in _CASE_STUDY), *own)
+
+
+def find(slug: str) -> Scenario:
+    """Raises KeyError for an unknown slug."""
+    found = {scenario.slug: scenario for scenario in all()}
+    if slug not in found:
+        raise KeyError(f"there is no scenario {slug}; there are {', '.join(found)}")
+    return found[slug]
+
+
+def groups() -> dict[str, tuple[Scenario, ...]]:
+    """Scenarios by group, groups and scenarios in catalogue order."""
+    names = dict.fromkeys(scenario.group for scenario in all())
+    return {name: tuple(scenario for scenario in all() if scenario.group == name) for name in names}
+
+
+def select(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
+    """Scenarios by preset words and slugs, as a comma list or a sequence, in catalogue order. Case does not matter and
+    unknown words are passed over; nothing, or nothing known, means `typical`. `all` is the case study's eight."""
+    words = tokens.split(",") if isinstance(tokens, str) else tokens
+    asked = [word.strip().lower() for word in words]
+    chosen = {slug for word in asked for slug in PRESETS.get(word, (word,))}
+    found = tuple(scenario for scenario in all() if scenario.slug in chosen)
+    return found or tuple(scenario for scenario in all() if scenario.slug in TYPICAL)
+
+
+def unknown(tokens: str | Sequence[str]) -> tuple[str, ...]:
+    """The words `select` passes over, for a warning."""
+    words = tokens.split(",") if isinstance(tokens, str) else tokens
+    known = {*PRESETS, *(scenario.slug for scenario in all())}
+    return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known)

@@ -1,0 +1,22 @@
+"""Tool definitions of the scenarios, from data/state_tools.json."""
+
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.tools import ToolDefinition
+from toolbench.evals.tables import read_table
+
+
+def state_tools() -> tuple[ToolDefinition, ...]:
+    """state_get, state_patch, and facts_commit, which no model may see or run."""
+    return tuple(definition(row) for row in read_table("state_tools")["tools"])
+
+
+def distractors() -> dict[str, tuple[ToolDefinition, Any]]:
+    """Tools that have nothing to do with any task, by name, each with the fixed answer it gives."""
+    return {row["name"]: (definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
+
+
+def definition(row: JsonObject) -> ToolDefinition:
+    """The definition in one row: name, description, parameters, and exposed_to_model where it is false."""
+    return ToolDefinition(row["name"], row["description"], row["parameters"], row.get("exposed_to_model", True))

@@ -1,0 +1,120 @@
+"""The small world that the state scenarios read and change: one object per execution of a trial."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jsonpointer import JsonPointer, JsonPointerException
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.patching import PatchError, patched
+
+IMPLICIT_IDS = ("", "workspace_id")
+
+
+class StateWorkspace:
+    """Facts, a draft with a version, locks and interface state. `call` is the executor of the state tools.
+
+    `writable` is the one key under /draft/ that a model may set; `answers` are fixed answers of tools that have
+    nothing to do with the task."""
+
+    def __init__(
+        self, workspace_id: str, *, writable: str, draft: JsonObject | None = None, answers: JsonObject | None = None
+    ) -> None:
+        self.workspace_id = workspace_id
+        self.draft: JsonObject = dict(draft or {})
+        self._writable = f"/draft/{writable}"
+        self._answers = dict(answers or {})
+        self._facts_version = 0
+        self._draft_version = 0
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Runs a tool. An object with `ok` is an envelope. Raises ToolArgumentError for arguments it refuses."""
+        if name in self._answers:
+            return copy.deepcopy(self._answers[name])
+        if name not in ("state_get", "state_patch"):
+            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+        asked = arguments.get("workspace_id")
+        if not _is_implicit(asked) and asked != self.workspace_id:
+            return refusal(name, "WORKSPACE_NOT_FOUND", f"there is no workspace {asked}")
+        if name == "state_get":
+            return self.read(_pointers(arguments.get("select")))
+        return self._patch_as_allowed(arguments.get("ops"))
+
+    def snapshot(self) -> JsonObject:
+        """Everything there is, as a copy, with the version tags `facts:N` and `draft:N`."""
+        return {
+            "facts": {},
+            "draft": copy.deepcopy(self.draft),
+            "locks": {"paths": []},
+            "ui_state": {},
+            "versions": {"facts_etag": f"facts:{self._facts_version}", "draft_etag": f"draft:{self._draft_version}"},
+        }
+
+    def read(self, select: Sequence[str] = ()) -> JsonObject:
+        """The whole snapshot, or {pointer: value or None} for each pointer."""
+        whole = self.snapshot()
+        return {pointer: _resolve(whole, pointer) for pointer in select} if select else whole
+
+    def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
+        """Applies operations under /draft/, all or none: {"draft_etag", "applied"}. Raises ToolArgumentError."""
+        try:
+            changed = patched({"draft": self.draft}, operations, root="/draft/")
+        except PatchError as error:
+            raise ToolArgumentError(str(error)) from error
+        self.draft = changed["draft"]
+        self._draft_version += bool(operations)
+        return {"draft_etag": f"draft:{self._draft_version}", "applied": len(operations)}
+
+    def _patch_as_allowed(self, operations: object) -> JsonObject:
+        if not isinstance(operations, list) or not operations:
+            raise ToolArgumentError("ops must be a non-empty array of objects")
+        for operation in operations:
+            if not isinstance(operation, Mapping):
+                raise ToolArgumentError("every item of ops must be an object")
+            if operation.get("op") != "set" or operation.get("path") != self._writable:
+                raise ToolArgumentError(f'only {{"op":"set","path":"{self._writable}"}} is allowed here')
+        return self.patch(operations)
+
+
+def refusal(name: str, code: str, message: str) -> JsonObject:
+    return {"ok": False, "tool_name": name, "data": {}, "warnings": [], "errors": [{"code": code, "message": message}]}
+
+
+def _is_implicit(asked: object) -> bool:
+    return asked is None or (isinstance(asked, str) and asked.strip() in IMPLICIT_IDS)
+
+
+def _pointers(select: object) -> tuple[str, ...]:
+    """Pointers as models write them, brought into form: quotes and backticks off, `#/x` and `x` become `/x`."""
+    if select is None:
+        return ()
+    if not isinstance(select, list):
+        raise ToolArgumentError("select must be an array of JSON Pointers")
+    cleaned = (str(item).strip().strip("\"'`").removeprefix("#") for item in select)
+    return tuple(dict.fromkeys(item if item.startswith("/") else f"/{item}" for item in cleaned if item))
+
+
+def _resolve(document: JsonObject, pointer: str) -> Any:
+    try:
+        return JsonPointer(pointer).resolve(document, None)
+    except JsonPointerException:
+        return None
+
+
+class FixedAnswers:
+    """Tools that answer the same every time, by name; the snapshot keeps what they were called with."""
+
+    def __init__(self, answers: JsonObject) -> None:
+        self._answers = dict(answers)
+        self._called: list[JsonObject] = []
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        if name not in self._answers:
+            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+        self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
+        return copy.deepcopy(self._answers[name])
+
+    def snapshot(self) -> JsonObject:
+        return {"called": copy.deepcopy(self._called)}
