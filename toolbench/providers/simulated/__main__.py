@@ -1,0 +1,48 @@
+"""`python -m toolbench.providers.simulated [--port 0] [--latency 1.0]`
+
+Prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. Exits with 3 and one sentence on
+standard error when it cannot start.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+
+from toolbench.providers.announcement import Announcement, CannotStart, announce, apologise
+from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.server import NAME, SimulatedServer
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = _parse(arguments)
+    try:
+        asyncio.run(_serve(chosen.port, SimulatedServer(latency=chosen.latency)))
+    except CannotStart as error:
+        return apologise(error)
+    return 0
+
+
+async def _serve(port: int, server: SimulatedServer) -> None:
+    stopped = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    try:
+        await server.start(port)
+    except OSError as error:
+        raise CannotStart(f"The simulated provider cannot listen on port {port}: {error.strerror}.") from error
+    announce(Announcement(NAME, server.url, server.key, next(iter(all_personas()))))
+    await stopped.wait()
+    await server.stop()
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m toolbench.providers.simulated", description="Serves the personas.")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
+    parser.add_argument("--latency", type=float, default=1.0, help="scales every persona's latency; 0 answers at once")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""From a request to an answer: what a persona says, whether it drifts this time, and how long it takes.
+
+Whether a trial drifts is drawn once, from seed and persona, so a persona's rate is a rate of trials however many
+turns they have. What a turn looks like is drawn from seed, persona and turn.
+"""
+
+import json
+import math
+import random
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.chance import chance
+from toolbench.providers.simulated.completions import complete
+from toolbench.providers.simulated.conversation import Conversation, read_conversation
+from toolbench.providers.simulated.failures import FAILURES, Reply, error_reply
+from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
+from toolbench.providers.simulated.personas import Persona
+from toolbench.providers.simulated.play import Move, next_move
+from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, message_of
+
+REMEMBERED = 10_000
+TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
+SHAPES = CALL_SHAPES | ANY_SHAPES
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`drifted` says whether this very answer carries the persona's drift."""
+
+    reply: Reply
+    drifted: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Which turns a persona that recovers has refused: the next try of the same turn is served, and forgets it, so
+    that a repeated trial sees the same again."""
+
+    seen: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
+
+    def first_time(self, *turn: object) -> bool:
+        if turn in self.seen:
+            del self.seen[turn]
+            return False
+        self.seen[turn] = None
+        if len(self.seen) > REMEMBERED:
+            self.seen.popitem(last=False)
+        return True
+
+
+def answer(body: JsonObject, persona: Persona, refusals: Refusals) -> Answer:
+    try:
+        conversation = read_conversation(body)
+    except ValueError as error:
+        return Answer(error_reply(400, f"{error} (simulated)", "invalid_request_error"), drifted=False, seconds=0)
+    seconds = _seconds(persona, conversation)
+    drifts = persona.drift and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
+    if drifts and persona.drift in FAILURES:
+        failed = _failed(persona, conversation, refusals)
+        if failed is not None:
+            return Answer(failed, drifted=True, seconds=seconds)
+    completion, drifted = _completion(persona, conversation, bool(drifts))
+    return Answer(Reply(_encode(completion)), drifted, seconds)
+
+
+def _failed(persona: Persona, conversation: Conversation, refusals: Refusals) -> Reply | None:
+    if persona.once:
+        turn = (persona.slug, conversation.seed, conversation.question, conversation.turns)
+        if not refusals.first_time(*turn):
+            return None
+    return FAILURES[persona.drift](conversation)
+
+
+def _completion(persona: Persona, conversation: Conversation, drifts: bool) -> tuple[JsonObject, bool]:
+    """The completion, and whether it differs from a competent one."""
+    competent = next_move(conversation)
+    if drifts and persona.drift == TOOLS_DROPPED:
+        conversation = replace(conversation, functions=())
+        unheard = next_move(conversation)
+        return complete(unheard, conversation, persona.slug, _turn(persona, conversation)), unheard != competent
+    befallen = drifts and _befalls(persona, competent)
+    move = _played(persona, competent, conversation) if befallen else competent
+    turn = _turn(persona, conversation)
+    completion = complete(move, conversation, persona.slug, turn)
+    if befallen and _takes_shape(persona, completion):
+        SHAPES[persona.drift](completion, turn)
+        return completion, True
+    return completion, move != competent
+
+
+def _turn(persona: Persona, conversation: Conversation) -> random.Random:
+    return chance(conversation.seed, persona.slug, "turn", conversation.turns)
+
+
+def _befalls(persona: Persona, move: Move) -> bool:
+    if persona.once and move.tried:
+        return False
+    return "any" in persona.places or move.place in persona.places
+
+
+def _played(persona: Persona, competent: Move, conversation: Conversation) -> Move:
+    drift = MOVE_DRIFTS.get(persona.drift)
+    return drift(competent, conversation, chance(conversation.seed, persona.slug, "move")) if drift else competent
+
+
+def _takes_shape(persona: Persona, completion: JsonObject) -> bool:
+    return persona.drift in ANY_SHAPES or (persona.drift in CALL_SHAPES and "tool_calls" in message_of(completion))
+
+
+def _seconds(persona: Persona, conversation: Conversation) -> float:
+    draw = chance(conversation.seed, persona.slug, "latency", conversation.turns)
+    return persona.median_ms / 1000 * math.exp(persona.spread * draw.gauss(0, 1))
+
+
+def _encode(completion: JsonObject) -> bytes:
+    return json.dumps(completion).encode("ascii")

@@ -1,0 +1,13 @@
+"""Chance that can be replayed: the same seed, persona and purpose give the same draws on every machine."""
+
+import hashlib
+import random
+import secrets
+
+
+def chance(seed: int | None, *purpose: object) -> random.Random:
+    """A generator for one purpose. Without a seed it is a new one on every call."""
+    if seed is None:
+        return random.Random(secrets.randbits(64))
+    text = "|".join(str(part) for part in (seed, *purpose))
+    return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))

@@ -1,0 +1,50 @@
+"""A well-formed chat completion for a move, labelled as simulated."""
+
+import json
+import random
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.conversation import BARE, FENCED, NATIVE, Conversation
+from toolbench.providers.simulated.play import Move
+from toolbench.providers.simulated.script import Call
+
+LETTERS_PER_TOKEN = 4
+
+
+def complete(move: Move, conversation: Conversation, model: str, draw: random.Random) -> JsonObject:
+    """A completion with native calls, or with the call written as text where no tools were offered."""
+    message: JsonObject = {"role": "assistant", "content": _content(move, conversation)}
+    if move.calls and conversation.style == NATIVE:
+        message = {"role": "assistant", "content": None, "tool_calls": [_tool_call(call, draw) for call in move.calls]}
+    return {
+        "id": f"sim-{draw.getrandbits(48):012x}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "system_fingerprint": "simulated",
+        "choices": [
+            {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        ],
+        "usage": _usage(message, conversation),
+    }
+
+
+def _content(move: Move, conversation: Conversation) -> str:
+    if not move.calls:
+        as_json = conversation.style == BARE and '{"final":' in conversation.instructions
+        return json.dumps({"final": move.text}) if as_json else move.text
+    written = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})
+    return f"```json\n{written}\n```" if conversation.style == FENCED else written
+
+
+def _tool_call(call: Call, draw: random.Random) -> JsonObject:
+    function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
+    return {"id": f"call_{draw.getrandbits(64):016x}", "type": "function", "function": function}
+
+
+def _usage(message: JsonObject, conversation: Conversation) -> JsonObject:
+    offered = json.dumps(conversation.functions) if conversation.functions else ""
+    asked = len(conversation.text) + len(offered) + 80 * len(conversation.reports)
+    told = len(json.dumps(message, ensure_ascii=False))
+    prompt, completion = asked // LETTERS_PER_TOKEN + 8, told // LETTERS_PER_TOKEN
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

@@ -1,0 +1,139 @@
+"""A chat request, read as a player reads it: what is asked, which tools there are, what happened so far."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, Message
+
+FENCED, BARE, NATIVE = "fenced", "bare", "native"
+TIGHT = 64  # tokens
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReport:
+    """What a tool answered, as far as the conversation shows it."""
+
+    name: str
+    ok: bool
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
+    there. `style` says how a call is to be written: native, fenced (JSON in a code fence) or bare (JSON alone). `tight`
+    is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea for a final one."""
+
+    seed: int | None
+    instructions: str
+    question: str
+    functions: tuple[JsonObject, ...]
+    reports: tuple[ToolReport, ...]
+    turns: int
+    style: str
+    parallel: bool
+    tight: bool
+    pleaded: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.instructions}\n{self.question}"
+
+
+def read_conversation(body: JsonObject) -> Conversation:
+    """Raises ValueError with a sentence when the body is no chat request."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise ValueError("messages must be an array of objects")
+    start = _task_start(messages)
+    tools = body.get("tools")
+    functions = tuple(tool["function"] for tool in tools or () if isinstance(tool, dict) and "function" in tool)
+    seed, limit = body.get("seed"), body.get("max_tokens", body.get("max_completion_tokens"))
+    instructions = "\n".join(content_text(m) for m in messages if m.get("role") in ("system", "developer"))
+    return Conversation(
+        seed=seed if isinstance(seed, int) else None,
+        instructions=instructions,
+        question=content_text(messages[start]) if messages else "",
+        functions=functions if body.get("tool_choice") != "none" else (),
+        reports=tuple(_reports(messages[start + 1 :])),
+        turns=sum(message.get("role") == "assistant" for message in messages[start + 1 :]),
+        style=_style(body, instructions, has_tools=bool(functions)),
+        parallel=body.get("parallel_tool_calls") is not False,
+        tight=isinstance(limit, int) and limit <= TIGHT,
+        pleaded=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
+    )
+
+
+def content_text(message: Message) -> str:
+    """A message's content as text; an array of parts is joined."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
+    """Every JSON object written in a text: where it starts, where it ends, the object. Nested ones are not repeated."""
+    position = text.find("{")
+    while position >= 0:
+        try:
+            found, end = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            end = position + 1
+        else:
+            yield position, end, found
+        position = text.find("{", end)
+
+
+def _style(body: JsonObject, instructions: str, *, has_tools: bool) -> str:
+    if has_tools:
+        return NATIVE
+    if "response_format" in body or "grammar" in body:
+        return BARE
+    return FENCED if "```json" in instructions else NATIVE
+
+
+def _task_start(messages: Sequence[Message]) -> int:
+    """Where the task at hand begins: the last user message that is neither a tool's report nor a plea for a final
+    answer. What comes before are examples."""
+    for index in range(len(messages) - 1, 0, -1):
+        if messages[index].get("role") != "user" or _envelopes(content_text(messages[index])):
+            continue
+        if not _is_plea(messages, index):
+            return index
+    return 0
+
+
+def _is_plea(messages: Sequence[Message], index: int) -> bool:
+    before = messages[index - 1]
+    blank = not content_text(before).strip() and not before.get("tool_calls")
+    return messages[index].get("role") == "user" and before.get("role") == "assistant" and blank
+
+
+def _reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
+    names: dict[str, str] = {}
+    for message in messages:
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            names[str(call.get("id"))] = str(call.get("function", {}).get("name", ""))
+        if message.get("role") not in ("tool", "user"):
+            continue
+        found = _envelopes(content_text(message))
+        yield from (_report(envelope) for envelope in found)
+        if message.get("role") == "tool" and not found:
+            failed = re.search(r'"?error', content_text(message), re.IGNORECASE) is not None
+            yield ToolReport(names.get(str(message.get("tool_call_id")), ""), ok=not failed)
+
+
+def _envelopes(text: str) -> list[JsonObject]:
+    return [found for _, _, found in json_objects(text) if "ok" in found and "tool_name" in found]
+
+
+def _report(envelope: JsonObject) -> ToolReport:
+    errors: Any = envelope.get("errors") or ()
+    codes = tuple(str(error.get("code", "")) for error in errors if isinstance(error, dict))
+    return ToolReport(str(envelope["tool_name"]), ok=envelope["ok"] is True, codes=codes)

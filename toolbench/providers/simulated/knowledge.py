@@ -1,0 +1,49 @@
+"""What a player knows without a tool: sums, a few facts, which words belong to which topic, and how to read a note."""
+
+import json
+import operator
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from toolbench.engine.messages import JsonObject
+
+KNOWLEDGE = Path(__file__).parent.parent / "data" / "knowledge.json"
+SUM = re.compile(r"(\d+)\s*(\+|-|\*|×|plus|minus|times)\s*(\d+)")
+NOTE = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
+OPERATORS = {
+    "+": operator.add,
+    "plus": operator.add,
+    "-": operator.sub,
+    "minus": operator.sub,
+    "*": operator.mul,
+    "×": operator.mul,
+    "times": operator.mul,
+}
+
+
+def answer_plainly(question: str) -> str:
+    """A short answer; "" when the question is not among those known."""
+    if noted := NOTE.search(question):
+        return f"It is in locker {noted.group(1)}."
+    if found := SUM.search(question):
+        left, sign, right = found.groups()
+        return f"{OPERATORS[sign](int(left), int(right))}"
+    lowered = question.lower()
+    return next((fact["answer"] for fact in _known()["facts"] if all(word in lowered for word in fact["words"])), "")
+
+
+def topic_of(question: str, topics: Sequence[str]) -> str | None:
+    """The topic whose words the question holds most of; None when it holds none of any."""
+    words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
+    known: dict[str, list[str]] = _known()["topics"]
+    scores = {topic: sum(f" {word} " in words for word in known.get(topic, [topic])) for topic in topics}
+    best = max(scores, key=lambda topic: scores[topic], default=None)
+    return best if best is not None and scores[best] else None
+
+
+@cache
+def _known() -> JsonObject:
+    known: JsonObject = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
+    return known

@@ -1,0 +1,69 @@
+"""The cast: personas as data, each with one drift and the rates that are true of it."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolbench.engine.messages import JsonObject
+
+PERSONAS = Path(__file__).parent.parent / "data" / "personas.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """`drift` names what it does wrong ("" for nothing); `rate` is the share of trials in which it does; `places` the
+    moves it befalls (see play.Move, or "any"); `once` means that only a first try is befallen, so that it recovers.
+    `median_ms` and `spread` describe a lognormal latency.
+
+    `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
+    success given an answer; and under a scenario's name or its group's (state, control) the probability of a delivered
+    task pass in strategies raw and production: null where it depends on more than the persona."""
+
+    slug: str
+    title: str
+    sentence: str
+    drift: str
+    rate: float
+    places: tuple[str, ...]
+    once: bool
+    median_ms: float
+    spread: float
+    true_rates: JsonObject
+
+
+def describe(persona: Persona) -> JsonObject:
+    """The persona as `/v1/models` lists it."""
+    return {
+        "id": persona.slug,
+        "object": "model",
+        "created": 0,
+        "owned_by": "simulated",
+        "name": persona.title,
+        "description": persona.sentence,
+        "simulated": {"drift": persona.drift, "true_rates": persona.true_rates},
+    }
+
+
+@cache
+def all_personas() -> dict[str, Persona]:
+    """Every persona by slug, in the order of the file."""
+    written = json.loads(PERSONAS.read_text(encoding="utf-8"))
+    return {item["slug"]: _persona(item, written["defaults"]) for item in written["personas"]}
+
+
+def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
+    merged = defaults | item
+    success = defaults["success"] | item.get("success", {})
+    return Persona(
+        slug=merged["slug"],
+        title=merged["title"],
+        sentence=merged["sentence"],
+        drift=merged["drift"],
+        rate=float(merged["rate"]),
+        places=tuple(merged["places"]),
+        once=merged["once"],
+        median_ms=float(merged["median_ms"]),
+        spread=float(merged["spread"]),
+        true_rates={"drift": merged["rate"], "infrastructure": merged["infrastructure"], **success},
+    )

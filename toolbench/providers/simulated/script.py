@@ -1,0 +1,84 @@
+"""What a competent player would call for the task at hand, read from the instructions: the examples written there in
+order, else the offered tool with values found in the question."""
+
+import re
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.conversation import Conversation, json_objects
+from toolbench.providers.simulated.knowledge import answer_plainly
+from toolbench.providers.simulated.values import fill_arguments
+
+WORKSPACE_ID = re.compile(r"workspace_id=([\w-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    name: str
+    arguments: JsonObject
+
+
+Message = tuple[Call, ...]
+Script = tuple[Message, ...]
+
+
+def write_script(conversation: Conversation) -> Script:
+    """The messages a perfect player sends, each a tuple of calls; empty when no tool is asked for."""
+    if written := _written_calls(conversation):
+        return _messages(written, conversation)
+    filled = _filled_call(conversation)
+    return ((filled,),) if filled else ()
+
+
+def offered_tools(conversation: Conversation) -> tuple[JsonObject, ...]:
+    """The tools of the request, or, where there are none, those whose definitions stand in the instructions."""
+    if conversation.functions:
+        return conversation.functions
+    found = (item.get("function", item) for _, _, item in json_objects(conversation.instructions))
+    return tuple(item for item in found if isinstance(item, dict) and {"name", "parameters"} <= item.keys())
+
+
+def _written_calls(conversation: Conversation) -> list[Call]:
+    """The calls that the instructions spell out: a tool's name, then its arguments as JSON."""
+    names = [str(tool["name"]) for tool in offered_tools(conversation)]
+    if not names:
+        return []
+    text = conversation.instructions
+    mentions = [(m.start(), m.group()) for m in re.finditer("|".join(map(re.escape, names)), text)]
+    calls = []
+    for start, _, found in json_objects(text):
+        call = _as_call(found, [name for position, name in mentions if position < start])
+        if call is not None:
+            calls.append(_with_workspace(call, conversation))
+    return calls
+
+
+def _as_call(found: JsonObject, named_before: list[str]) -> Call | None:
+    """A definition, or an example of how a call is to be written, is no call to make."""
+    if {"parameters", "arguments", "function", "final"} & found.keys() or not named_before:
+        return None
+    return Call(named_before[-1], found)
+
+
+def _with_workspace(call: Call, conversation: Conversation) -> Call:
+    given = WORKSPACE_ID.search(conversation.question)
+    if given and "workspace_id" in call.arguments:
+        return Call(call.name, call.arguments | {"workspace_id": given.group(1)})
+    return call
+
+
+def _messages(calls: list[Call], conversation: Conversation) -> Script:
+    together = "FIRST message" in conversation.instructions and conversation.parallel and len(calls) > 1
+    head: Script = ((calls[0], calls[1]),) if together else ()
+    return head + tuple((call,) for call in calls[2 if together else 0 :])
+
+
+def _filled_call(conversation: Conversation) -> Call | None:
+    """A call of the first tool that fits the question, or None when none is needed."""
+    if answer_plainly(conversation.question):
+        return None
+    for tool in offered_tools(conversation):
+        arguments = fill_arguments(tool, conversation.question)
+        if arguments is not None:
+            return Call(str(tool["name"]), arguments)
+    return None

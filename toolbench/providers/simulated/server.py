@@ -1,0 +1,97 @@
+"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/health`. Every answer says that it is
+simulated, in the header `x-simulated`, which names the persona and, where it drifted, the drift."""
+
+import asyncio
+import json
+import secrets
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.answering import Answer, Refusals, answer
+from toolbench.providers.simulated.failures import Reply, error_reply
+from toolbench.providers.simulated.personas import all_personas, describe
+
+NAME = "simulated"
+LARGEST_REQUEST = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class SimulatedServer:
+    """`latency` scales every persona's own; 0 answers at once. `url` is set by `start`."""
+
+    key: str = field(default_factory=lambda: f"sim-{secrets.token_urlsafe(24)}")
+    latency: float = 1.0
+    url: str = ""
+    refusals: Refusals = field(default_factory=Refusals)
+    runner: web.AppRunner | None = None
+
+    async def start(self, port: int = 0) -> None:
+        """Listens on 127.0.0.1. Raises OSError when the port is taken."""
+        app = web.Application(client_max_size=LARGEST_REQUEST)
+        app.router.add_get("/health", self.health)
+        app.router.add_get("/v1/models", self.models)
+        app.router.add_post("/v1/chat/completions", self.chat)
+        self.runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+        await self.runner.setup()
+        site = web.TCPSite(self.runner, "127.0.0.1", port)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self.runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        if self.runner is not None:
+            await self.runner.cleanup()
+
+    async def health(self, request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def models(self, request: web.Request) -> web.Response:
+        if not self._may(request):
+            return _respond(_refused_key(), NAME)
+        return web.json_response({"object": "list", "data": [describe(p) for p in all_personas().values()]})
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        if not self._may(request):
+            return _respond(_refused_key(), NAME)
+        try:
+            body = _read(await request.read())
+        except ValueError as error:
+            return _respond(error_reply(400, f"{error} (simulated)", "invalid_request_error"), NAME)
+        persona = all_personas().get(str(body.get("model")))
+        if persona is None:
+            return _respond(error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found"), NAME)
+        given = answer(body, persona, self.refusals)
+        await self._wait(given, request)
+        return _respond(given.reply, f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug)
+
+    def _may(self, request: web.Request) -> bool:
+        return secrets.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {self.key}".encode())
+
+    async def _wait(self, given: Answer, request: web.Request) -> None:
+        await asyncio.sleep(given.seconds * self.latency)
+        if given.reply.drops and request.transport is not None:
+            request.transport.abort()
+        if given.reply.hangs or given.reply.drops:
+            await asyncio.Event().wait()  # until the client goes away
+
+
+def _read(raw: bytes) -> JsonObject:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("the request is not JSON") from error
+    if not isinstance(body, dict):
+        raise ValueError("the request is not a JSON object")
+    if body.get("stream"):
+        raise ValueError("streaming is not simulated")
+    return body
+
+
+def _refused_key() -> Reply:
+    return error_reply(401, "Invalid API key (simulated)", "authentication_error")
+
+
+def _respond(reply: Reply, label: str) -> web.Response:
+    headers = {"Content-Type": reply.content_type, "x-simulated": label, **reply.headers}
+    return web.Response(body=reply.body, status=reply.status, headers=headers)

@@ -1,0 +1,173 @@
+"""Drifts of form: the player means the right thing and the answer says it in another shape. Each takes a well-formed
+completion and changes it in place."""
+
+import json
+import random
+from collections.abc import Callable
+
+from toolbench.engine.messages import JsonObject
+
+ShapeDrift = Callable[[JsonObject, random.Random], None]
+MARKUP = '<script>window.__drift=1</script><img src=x onerror="window.__drift=1"><b>bold</b>'
+BRACKETS = 100_000
+
+
+def message_of(completion: JsonObject) -> JsonObject:
+    message: JsonObject = completion["choices"][0]["message"]
+    return message
+
+
+def functions_of(completion: JsonObject) -> list[JsonObject]:
+    return [call["function"] for call in message_of(completion).get("tool_calls", ())]
+
+
+def function_call(completion: JsonObject, draw: random.Random) -> None:
+    message = message_of(completion)
+    message["function_call"] = message.pop("tool_calls")[0]["function"]
+    completion["choices"][0]["finish_reason"] = "function_call"
+
+
+def tool_calls_object(completion: JsonObject, draw: random.Random) -> None:
+    message = message_of(completion)
+    message["tool_calls"] = message["tool_calls"][0]
+
+
+def arguments_object(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = json.loads(function["arguments"])
+
+
+def arguments_blank(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = draw.choice(("", " ", "\n"))
+
+
+def arguments_broken(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = function["arguments"].replace('"', "'").removesuffix("}") + ",}"
+
+
+def arguments_twice_encoded(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = json.dumps(function["arguments"])
+
+
+def arguments_fenced(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = f"```json\n{function['arguments']}\n```"
+
+
+def arguments_cut(completion: JsonObject, draw: random.Random) -> None:
+    """As when the token limit falls into the arguments."""
+    function = functions_of(completion)[-1]
+    function["arguments"] = function["arguments"][: max(1, len(function["arguments"]) // 2)]
+    completion["choices"][0]["finish_reason"] = "length"
+
+
+def arguments_of_brackets(completion: JsonObject, draw: random.Random) -> None:
+    functions_of(completion)[-1]["arguments"] = "[" * BRACKETS
+
+
+def ids_equal(completion: JsonObject, draw: random.Random) -> None:
+    for call in message_of(completion)["tool_calls"]:
+        call["id"] = "call_0"
+
+
+def ids_blank(completion: JsonObject, draw: random.Random) -> None:
+    for call in message_of(completion)["tool_calls"]:
+        call["id"] = ""
+
+
+def names_padded(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["name"] = f" {function['name']}\n"
+
+
+def call_in_tags(completion: JsonObject, draw: random.Random) -> None:
+    _as_text(completion, "<tool_call>\n{}\n</tool_call>")
+
+
+def call_in_fence(completion: JsonObject, draw: random.Random) -> None:
+    _as_text(completion, "Let me do that.\n```json\n{}\n```")
+
+
+def call_as_json(completion: JsonObject, draw: random.Random) -> None:
+    _as_text(completion, "{}")
+
+
+def finish_reason_length(completion: JsonObject, draw: random.Random) -> None:
+    """Whole calls under the finish reason `length`, as a server says that stopped counting at the limit."""
+    completion["choices"][0]["finish_reason"] = "length"
+
+
+def content_in_parts(completion: JsonObject, draw: random.Random) -> None:
+    message = message_of(completion)
+    message["content"] = [{"type": "text", "text": message["content"] or ""}]
+
+
+def empty_text(completion: JsonObject, draw: random.Random) -> None:
+    message_of(completion)["content"] = ""
+
+
+def reasons_until_cut(completion: JsonObject, draw: random.Random) -> None:
+    """A reasoning model under a small token limit: thoughts, and nothing said."""
+    message_of(completion).update(content="", reasoning="The user wants one word. Let me think about which one it is")
+    completion["choices"][0]["finish_reason"] = "length"
+    completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": completion["usage"]["completion_tokens"]}
+
+
+def markup_everywhere(completion: JsonObject, draw: random.Random) -> None:
+    """HTML and a script in every field that a page may show, in calls beside the right arguments."""
+    completion["id"] = completion["model"] = completion["system_fingerprint"] = f"simulated {MARKUP}"
+    completion["provider"] = MARKUP
+    choice = completion["choices"][0]
+    choice["finish_reason"] = f"{choice['finish_reason']} {MARKUP}"
+    message = choice["message"]
+    message["content"] = f"{message['content'] or ''} {MARKUP}"
+    for call in message.get("tool_calls", ()):
+        call["id"] = f"{call['id']}{MARKUP}"
+        call["type"] = MARKUP
+        call["function"]["name"] = f"{call['function']['name']}{MARKUP}"
+        call["function"]["arguments"] = json.dumps({MARKUP: MARKUP})
+
+
+def odd_characters(completion: JsonObject, draw: random.Random) -> None:
+    """NUL, lone surrogates and a number that is none: legal in the JSON that models send, refused by databases."""
+    message = message_of(completion)
+    message["content"] = f"{message['content'] or ''}\x00\ud800 \udfff end"
+    completion["usage"]["prompt_tokens_details"] = {"cached_tokens": float("nan")}
+
+
+def _as_text(completion: JsonObject, frame: str) -> None:
+    message = message_of(completion)
+    function = message.pop("tool_calls")[0]["function"]
+    written = json.dumps({"name": function["name"], "arguments": json.loads(function["arguments"])})
+    message["content"] = frame.replace("{}", written)
+    completion["choices"][0]["finish_reason"] = "stop"
+
+
+CALL_SHAPES: dict[str, ShapeDrift] = {  # only where there are native calls
+    drift.__name__: drift
+    for drift in (
+        function_call,
+        tool_calls_object,
+        arguments_object,
+        arguments_blank,
+        arguments_broken,
+        arguments_twice_encoded,
+        arguments_fenced,
+        arguments_cut,
+        arguments_of_brackets,
+        ids_equal,
+        ids_blank,
+        names_padded,
+        call_in_tags,
+        call_in_fence,
+        call_as_json,
+        finish_reason_length,
+    )
+}
+ANY_SHAPES: dict[str, ShapeDrift] = {
+    drift.__name__: drift
+    for drift in (content_in_parts, empty_text, reasons_until_cut, markup_everywhere, odd_characters)
+}
