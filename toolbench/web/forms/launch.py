@@ -1,0 +1,90 @@
+"""The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
+
+import json
+from typing import Any
+
+from django import forms
+
+from toolbench.lab.launch_form import LaunchChoices
+from toolbench.lab.launching import RunRequest
+
+MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
+POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
+INSTANCES = [("parity", "the case study's own wording, the same every time"), ("drawn", "drawn anew for every repeat")]
+
+
+class LaunchForm(forms.Form):
+    """Multiple choices are checkboxes, so that the form works without a script."""
+
+    title = forms.CharField(max_length=200, required=False, label="Title")
+    models = forms.MultipleChoiceField(error_messages={"required": "Choose at least one model."})
+    profiles = forms.MultipleChoiceField(initial=["default"])
+    scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
+    strategies = forms.MultipleChoiceField(initial=["production"])
+    methods = forms.MultipleChoiceField(initial=["native"])
+    trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
+    instance_kind = forms.ChoiceField(choices=INSTANCES, initial="parity", label="Instances")
+    tool_use_mode = forms.ChoiceField(choices=MODES, initial="enforced", label="Tool use mode")
+    tool_failure_policy = forms.ChoiceField(choices=POLICIES, initial="fatal", label="Tool failure policy")
+    request_cap = forms.IntegerField(min_value=1, required=False, label="Stop after requests")
+    token_cap = forms.IntegerField(min_value=1, required=False, label="Stop after tokens")
+    deadline_seconds = forms.FloatField(min_value=1, max_value=86_400, required=False, label="Give up on a trial after")
+    overrides = forms.CharField(required=False, label="Policy overrides", widget=forms.Textarea(attrs={"rows": 3}))
+
+    def __init__(self, choices: LaunchChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choices = choices
+        offered = {
+            "models": [model for provider in choices.providers for model in provider.models],
+            "profiles": choices.profiles,
+            "scenarios": choices.scenarios,
+            "strategies": choices.strategies,
+            "methods": choices.methods,
+        }
+        for name, values in offered.items():
+            field = self.fields[name]
+            assert isinstance(field, forms.MultipleChoiceField)
+            field.choices = [(choice.value, choice.label) for choice in values]
+
+    def clean_overrides(self) -> dict[str, Any]:
+        text = self.cleaned_data["overrides"].strip()
+        if not text:
+            return {}
+        try:
+            patch = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            place = (
+                f"line {error.lineno}, column {error.colno}: {error.msg}"
+                if isinstance(error, json.JSONDecodeError)
+                else error
+            )
+            raise forms.ValidationError(f"This is not JSON: {place}. Nothing was started.") from error
+        if not isinstance(patch, dict):
+            raise forms.ValidationError('Overrides are a JSON object, for example {"max_turns": 6}.')
+        return patch
+
+    def to_request(self) -> RunRequest:
+        """Only after is_valid()."""
+        data = self.cleaned_data
+        return RunRequest(
+            title=data["title"],
+            models=tuple(int(pk) for pk in data["models"]),
+            profiles=tuple(data["profiles"]),
+            strategies=tuple(data["strategies"]),
+            methods=tuple(data["methods"]),
+            scenarios=tuple(data["scenarios"]),
+            trials=data["trials"],
+            instance_kind=data["instance_kind"],
+            tool_use_mode=data["tool_use_mode"],
+            tool_failure_policy=data["tool_failure_policy"],
+            overrides=data["overrides"],
+            request_cap=data["request_cap"],
+            token_cap=data["token_cap"],
+            deadline_seconds=data["deadline_seconds"],
+        )
+
+    def take(self, errors: dict[str, list[str]]) -> None:
+        """Shows the lab's refusal beside its fields; what has no field stands at the top."""
+        for name, messages in errors.items():
+            for message in messages:
+                self.add_error(name if name in self.fields else None, message)

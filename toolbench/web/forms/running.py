@@ -1,0 +1,100 @@
+"""What a person can do to a run, one button each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from toolbench.lab import controlling
+
+LIVE_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What happened, and the run to show next; None after a deletion."""
+
+    sentence: str
+    run_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    name: str
+    values: Mapping[str, str]
+
+    def carry_out(self, run_id: int, owner: User | None) -> Done:
+        """Raises controlling.Refused when it cannot be done."""
+        if self.name == "repeat":
+            return Done("The same again, with the same seeds.", controlling.repeat(run_id, owner=owner).pk)
+        if self.name == "delete":
+            controlling.delete(run_id)
+            return Done(f"Run {run_id} is deleted.", None)
+        if self.name not in PLAIN:
+            raise controlling.Refused("That button is not known here; nothing was changed.")
+        return Done(PLAIN[self.name](run_id, self.values), run_id)
+
+
+def read_action(values: Mapping[str, str]) -> Action:
+    return Action(values.get("action", ""), values)
+
+
+def _cancel(run_id: int, values: Mapping[str, str]) -> str:
+    controlling.cancel(run_id)
+    return "Cancelling: requests in flight are dropped, what is finished stays."
+
+
+def _pause(run_id: int, values: Mapping[str, str]) -> str:
+    controlling.pause(run_id, "paused by you")
+    return "Paused: trials in flight finish, no new one starts."
+
+
+def _resume(run_id: int, values: Mapping[str, str]) -> str:
+    controlling.resume(run_id)
+    return "Going on."
+
+
+def _retry(run_id: int, values: Mapping[str, str]) -> str:
+    count = controlling.retry_errored(run_id)
+    return f"{count} trials that the infrastructure stopped are queued again."
+
+
+def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
+    requests, tokens = _count(values, "request_cap"), _count(values, "token_cap")
+    controlling.raise_caps(run_id, request_cap=requests, token_cap=tokens)
+    controlling.resume(run_id)
+    return "The cap is raised and the run goes on."
+
+
+def _add(run_id: int, values: Mapping[str, str]) -> str:
+    cell, count = _count(values, "cell"), _count(values, "count")
+    if cell is None or count is None:
+        raise controlling.Refused("Say how many trials to add; nothing was added.")
+    added = controlling.add_trials(cell, count)
+    return f"{added} trials added; they are marked as added by hand."
+
+
+def _label(run_id: int, values: Mapping[str, str]) -> str:
+    controlling.label(run_id, values.get("label", ""))
+    return "Label saved."
+
+
+def _count(values: Mapping[str, str], name: str) -> int | None:
+    """A whole number from 1 on, or None when the field is empty."""
+    text = values.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16 and int(text)):
+        raise controlling.Refused(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
+    return int(text)
+
+
+PLAIN: dict[str, Callable[[int, Mapping[str, str]], str]] = {
+    "cancel": _cancel,
+    "pause": _pause,
+    "resume": _resume,
+    "retry": _retry,
+    "raise": _raise_caps,
+    "add": _add,
+    "label": _label,
+}

@@ -1,0 +1,70 @@
+"""Runs: the list, the launch form, one run, and what can be done to it."""
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from toolbench.lab import controlling, launching
+from toolbench.lab.launch_form import get_launch_choices
+from toolbench.lab.models import Run
+from toolbench.lab.run_page import get_run_page, get_runs
+from toolbench.web.forms.launch import LaunchForm
+from toolbench.web.forms.running import LIVE_FIELDS, read_action
+
+
+@require_safe
+def list(request: HttpRequest, simulated: bool = False) -> HttpResponse:
+    lines = get_runs(simulated=simulated)
+    return render(request, "runs/list.html", {"lines": lines, "simulated": simulated})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
+    typed = request.POST or (request.GET if LIVE_FIELDS & request.GET.keys() else None)
+    form = LaunchForm(get_launch_choices(), typed)
+    plan = None
+    if typed and form.is_valid():
+        try:
+            if request.method == "POST":
+                return redirect(
+                    "run", launching.launch(form.to_request(), owner=_owner(request), confirmed="confirmed" in typed).pk
+                )
+            plan = launching.expand(form.to_request())
+        except launching.LaunchRefused as refused:
+            form.take(refused.errors)
+        except launching.ConfirmationNeeded as needed:
+            plan = needed.plan
+    part = "#forecast" if request.headers.get("HX-Request") else ""
+    return render(request, f"runs/new.html{part}", {"form": form, "plan": plan, "asked": request.method == "POST"})
+
+
+@require_safe
+def show(request: HttpRequest, run_id: int) -> HttpResponse:
+    config = request.GET.get("config", "")
+    try:
+        page = get_run_page(
+            run_id, config_id=int(config) if config.isdecimal() else None, scenario=request.GET.get("scenario", "")
+        )
+    except Run.DoesNotExist:
+        raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+    part = "#live" if request.headers.get("HX-Request") else ""
+    return render(request, f"runs/show.html{part}", {"page": page})
+
+
+@require_POST
+def act(request: HttpRequest, run_id: int) -> HttpResponse:
+    """One form, one button: cancel, pause, resume, retry errored, raise the caps, repeat, label or delete."""
+    try:
+        done = read_action(request.POST).carry_out(run_id, _owner(request))
+        messages.success(request, done.sentence)
+    except controlling.Refused as refused:
+        messages.error(request, str(refused))
+        return redirect("run", run_id)
+    return redirect("run", done.run_id) if done.run_id else redirect("runs")
+
+
+def _owner(request: HttpRequest) -> User | None:
+    return request.user if isinstance(request.user, User) else None
