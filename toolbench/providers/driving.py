@@ -1,0 +1,196 @@
+"""The one driver of the loop: it does what the loop asks for, writes down every step, and knows when to stop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from toolbench.engine.errors import MalformedAnswer, ToolArgumentError
+from toolbench.engine.events import (
+    Ask,
+    Emit,
+    Ended,
+    Event,
+    ExchangeError,
+    Execute,
+    Failed,
+    Outcome,
+    PreparedCall,
+    Sent,
+    Stop,
+    StopReason,
+    ToolResult,
+)
+from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.exchange import Exchange
+from toolbench.providers.outcomes import classify_unread, failure
+from toolbench.providers.recording import Gate, Recorder
+from toolbench.providers.retrying import wait_seconds
+from toolbench.providers.step_log import Attempt, StepLog
+
+CallTool = Callable[[str, JsonObject, str], object]
+Loop = Generator[Ask | Execute, Sent, Ended]
+
+
+class Stopped(Exception):
+    """Raised by a gate that lets no further request through; the trial ends with this reason."""
+
+    def __init__(self, reason: StopReason) -> None:
+        self.reason = reason
+        super().__init__(reason.value)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that one trial touches. `call_tool` takes name, arguments and call id; it refuses arguments with
+    ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever wants the trial to end now."""
+
+    endpoint: Endpoint
+    door: Door
+    call_tool: CallTool
+    gate: Gate
+    recorder: Recorder
+    clock: Callable[[], float]
+    cancelled: asyncio.Event
+    emit: Emit
+
+
+async def drive(plan: LoopPlan, world: World) -> Ended:
+    """Runs one trial to its end. Every end is a value: the deadline, a cancel and a closed gate are sent into the
+    loop as Stop, after what was under way has been recorded. Errors of the recorder and of the gate, and the task's
+    own cancellation, pass through."""
+    trial = _Trial(world)
+    loop = run_loop(plan, trial.listen)
+    try:
+        async with asyncio.timeout(world.endpoint.timeouts.deadline) as limit, _watching(world.cancelled, limit):
+            return await trial.run(loop)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return _stop(loop, trial.interruption())
+    except Stopped as stopped:
+        return _stop(loop, stopped.reason)
+
+
+def _stop(loop: Loop, reason: StopReason) -> Ended:
+    try:
+        loop.send(Stop(reason))
+    except StopIteration as end:
+        ended: Ended = end.value
+        return ended
+    raise RuntimeError("the loop went on after it was told to stop")
+
+
+@asynccontextmanager
+async def _watching(cancelled: asyncio.Event, limit: asyncio.Timeout) -> AsyncIterator[None]:
+    """Lets the deadline pass at once when `cancelled` is set."""
+
+    async def watch() -> None:
+        await cancelled.wait()
+        if not limit.expired():
+            limit.reschedule(0)
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+
+
+class _Trial:
+    """One running trial. It hears of tool results from the loop's events, since refused calls never reach it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._log = StepLog(world.recorder, world.clock)
+        self._results: list[tuple[int, ToolResult]] = []
+        self._tools_started: dict[str, float] = {}
+
+    def listen(self, event: Event) -> None:
+        if event.type == "tool_call_end":
+            self._results.append((event.turn, event.data["result"]))
+        self._world.emit(event)
+
+    def interruption(self) -> StopReason:
+        """Why the trial is being cut off."""
+        return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
+
+    async def run(self, loop: Loop) -> Ended:
+        try:
+            wanted = next(loop)
+            while True:
+                sent = await self._ask(wanted) if isinstance(wanted, Ask) else self._execute(wanted)
+                try:
+                    wanted = loop.send(sent)
+                finally:
+                    self._log_results()
+        except StopIteration as end:
+            ended: Ended = end.value
+            return ended
+
+    async def _ask(self, ask: Ask) -> Turn | Failed:
+        number, backoff_ms, reason = 1, 0.0, ""
+        while True:
+            if self._world.cancelled.is_set():
+                raise Stopped(StopReason.CANCELLED)
+            await self._world.gate.reserve()
+            attempt = Attempt(ask.request, number, self._log.now_ms(), backoff_ms, reason)
+            exchange, read = await self._exchange(ask, attempt)
+            if isinstance(read, Turn):
+                return read
+            if not read.retryable or number >= self._world.endpoint.max_attempts:
+                return Failed(read)
+            number, backoff_ms, reason = number + 1, await self._back_off(number, exchange), read.code
+
+    async def _back_off(self, attempts: int, exchange: Exchange) -> float:
+        """Waits through the gate; the milliseconds it took."""
+        before = self._log.now_ms()
+        await self._world.gate.back_off(wait_seconds(attempts, exchange.response_headers))
+        return self._log.now_ms() - before
+
+    async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
+        """One attempt, written down, also when it is cut off."""
+        exchange = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
+        try:
+            await self._world.door.carry(exchange)
+        except asyncio.CancelledError:
+            self._log.exchange(attempt, exchange, failure(self.interruption().value, status=exchange.status))
+            raise
+        read = exchange.error() or _read(ask, exchange)
+        self._log.exchange(attempt, exchange, read)
+        return exchange, read
+
+    def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
+        return tuple(self._call(call) for call in wanted.calls)
+
+    def _call(self, call: PreparedCall) -> Outcome:
+        """Runs one tool. The model learns why its arguments were refused; of any other failure only the kind, since
+        the text of an exception may hold what is none of its business."""
+        started = self._tools_started[call.id] = self._log.now_ms()
+        value: object = None
+        code = message = ""
+        try:
+            value = self._world.call_tool(call.name, call.arguments, call.id)
+        except ToolArgumentError as error:
+            code, message = "ARGUMENT_ERROR", str(error)
+        except Exception as error:
+            code, message = "INTERNAL_ERROR", f"The tool failed ({type(error).__name__})."
+        return Outcome(value, code, message, started, self._log.now_ms() - started)
+
+    def _log_results(self) -> None:
+        for turn, result in self._results:
+            self._log.tool(turn, result, self._tools_started.get(result.call.id, self._log.now_ms()))
+        self._results.clear()
+
+
+def _read(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
+    """The answer as a turn. A stream's chunks are fed as they came, any other body in one piece."""
+    try:
+        for piece in exchange.pieces() if ask.request.stream else (exchange.body,):
+            ask.decoder.feed(piece)
+        return ask.decoder.close()
+    except MalformedAnswer as error:
+        return classify_unread(exchange.status, exchange.body, str(error))

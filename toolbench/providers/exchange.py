@@ -1,0 +1,129 @@
+"""One request and its answer, filled in while it happens, so that half an answer is never lost."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import httpx
+
+from toolbench.engine.events import ExchangeError
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.content_coding import Inflater
+from toolbench.providers.line import Line
+from toolbench.providers.outcomes import classify, failure
+
+BODY_CAP = 16 * 1024 * 1024  # bytes kept of one body; reading stops there
+CHUNKS_TIMED = 10_000  # chunks beyond this count into the last one
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is shown here is masked already, but for `sent_body`. `clock` and the times read from it are in seconds.
+
+    Bodies are kept without content coding: `body_bytes` counts what came over the wire, `response_headers` say how it
+    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received."""
+
+    line: Line
+    sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
+    clock: Callable[[], float] = field(repr=False)
+    started: float = 0.0
+    first_byte: float | None = None
+    ended: float = 0.0
+    status: int | None = None
+    body_bytes: int = 0
+    cut: bool = False
+    exception: Exception | None = None
+    chunks: list[tuple[float, int]] = field(default_factory=list)
+    _size: int = 0
+    _pieces: list[bytes] = field(default_factory=list, repr=False)
+    _headers: httpx.Headers | None = field(default=None, repr=False)
+    _inflater: Inflater | None = field(default=None, repr=False)
+    _body: bytes | None = field(default=None, repr=False)
+    _body_masked: bool = False
+
+    def __post_init__(self) -> None:
+        self.started = self.ended = self.clock()
+
+    def request(self) -> httpx.Request:
+        """What is sent. Raises httpx.InvalidURL or ValueError for what HTTP cannot say."""
+        return self.line.request(self.sent_body)
+
+    @property
+    def request_body(self) -> bytes:
+        return self.line.masker.mask(self.sent_body or b"")
+
+    def begin(self, response: httpx.Response) -> None:
+        """The head of the answer is there. Raises httpx.DecodingError for a content coding that cannot be read."""
+        self.status = response.status_code
+        self._headers = response.headers
+        coding = response.headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity"):
+            self._inflater = Inflater(coding)
+
+    def take(self, chunk: bytes) -> bool:
+        """Keeps a chunk of the body. False when the cap is reached: what would follow is not read."""
+        now = self.clock()
+        if self.first_byte is None:
+            self.first_byte = now
+        self.body_bytes += len(chunk)
+        room = BODY_CAP - self._size
+        if self._inflater is None:
+            piece, self.cut = chunk[:room], len(chunk) > room
+        else:
+            piece, self.cut = self._inflater.inflate(chunk, room)
+        self._size += len(piece)
+        self._pieces.append(piece)
+        self._time(now, len(piece))
+        return not self.cut
+
+    def _time(self, now: float, size: int) -> None:
+        if len(self.chunks) < CHUNKS_TIMED:
+            self.chunks.append(((now - self.started) * 1000, size))
+        else:
+            self.chunks[-1] = (self.chunks[-1][0], self.chunks[-1][1] + size)
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        self.ended = self.clock()
+        self._body = None
+
+    @property
+    def response_headers(self) -> JsonObject:
+        """Lower-case names; a header that came twice is joined by commas."""
+        return self.line.masker.mask_headers(dict(self._headers)) if self._headers is not None else {}
+
+    @property
+    def body(self) -> bytes:
+        """The body as far as it came; to be read once nothing more comes."""
+        if self._body is None:
+            received = b"".join(self._pieces)
+            self._body = self.line.masker.mask(received)
+            self._body_masked = self._body is not received
+        return self._body
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body again in the chunks in which it came."""
+        start = 0
+        for _, size in self.chunks:
+            yield self.body[start : start + size]
+            start += size
+
+    @property
+    def masked(self) -> bool:
+        """Whether anything that was sent or received is overwritten in what is shown."""
+        sent, shown = self.sent_body or b"", self.request_body
+        return self.line.shows_less or shown is not sent or self._body_masked
+
+    def error(self) -> ExchangeError | None:
+        """What went wrong, by the table; None when there is a body that may be an answer."""
+        if self.cut and self.status is not None and self.status < 300:
+            return failure("body_too_large", status=self.status)
+        found = classify(
+            status=self.status,
+            headers=self.response_headers if self.status != 200 else {},
+            body=self.body,
+            exception=self.exception,
+            body_started=self.first_byte is not None,
+        )
+        if found is None or self.exception is None:
+            return found
+        return replace(found, message=self.line.masker.mask_text(found.message))

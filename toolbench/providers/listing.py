@@ -1,0 +1,53 @@
+"""Asking a provider which models it has."""
+
+from toolbench.engine.events import ExchangeError
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.exchange import Exchange
+from toolbench.providers.outcomes import classify_unread, failure
+from toolbench.providers.upstream_error import parse_json
+
+
+class ExchangeFailed(Exception):
+    """A question to a provider that got no answer; `error` is classified by the table."""
+
+    def __init__(self, error: ExchangeError) -> None:
+        self.error = error
+        super().__init__(error.message)
+
+
+async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
+    """The model ids of the provider's own /models, in its order. Raises ExchangeFailed."""
+    payload = await ask_once(endpoint, "models")
+    entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
+    if not isinstance(entries, list):
+        raise ExchangeFailed(failure("malformed_answer", "The list of models has an unknown shape."))
+    return tuple(dict.fromkeys(name for name in map(_name, entries) if name))
+
+
+async def ask_once(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
+    """The JSON that the endpoint answers, asked once on a connection of its own. Raises ExchangeFailed."""
+    async with Door() as door:
+        exchange = door.open(endpoint, path, body)
+        await door.carry(exchange)
+    return _payload(exchange)
+
+
+def _payload(exchange: Exchange) -> object:
+    payload = parse_json(exchange.body)
+    listed = exchange.exception is None and exchange.status == 200 and isinstance(payload, list)
+    error = None if listed else exchange.error()
+    if error is None and payload is None:
+        error = classify_unread(exchange.status, exchange.body)
+    if error is not None:
+        raise ExchangeFailed(error)
+    return payload
+
+
+def _name(entry: object) -> str:
+    """Together answers a bare list of objects, others strings, some `name` in place of `id`."""
+    if isinstance(entry, dict):
+        fields: JsonObject = entry
+        entry = fields.get("id") or fields.get("name")
+    return entry if isinstance(entry, str) else ""

@@ -1,0 +1,59 @@
+"""Overwriting known secrets before anything is kept, with as many bytes as they had."""
+
+import re
+from collections.abc import Iterable
+
+from toolbench.engine.messages import JsonObject
+
+SHORTEST_SECRET = 8  # a shorter key ("ollama") is also an ordinary word: it is masked in its header only
+
+_SECRET_HEADER = re.compile(r"authorization|cookie|api-?key|token|secret|password", re.IGNORECASE)
+_ESCAPE = re.compile(rb"\\(?:u00|/)")
+
+
+class Masker:
+    """Knows the secrets of one endpoint, each also in JSON's escapes (nested ones too), where a text can be read in
+    two ways."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
+        self._escaped = re.compile(b"|".join(_escaped(secret) for secret in known)) if known else None
+
+    def mask(self, data: bytes) -> bytes:
+        """`data` itself when it holds no secret, else a copy of the same length."""
+        for secret in self._plain:
+            if secret in data:
+                data = data.replace(secret, b"*" * len(secret))
+        if self._escaped is not None and _ESCAPE.search(data):
+            data = self._escaped.sub(_stars, data)
+        return data
+
+    def mask_text(self, text: str) -> str:
+        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def mask_headers(self, headers: JsonObject) -> JsonObject:
+        """A copy in which headers that carry secrets by their name are overwritten whole."""
+        return {
+            name: "*" * len(str(value)) if _SECRET_HEADER.search(name) else self.mask_text(str(value))
+            for name, value in headers.items()
+        }
+
+
+def _stars(match: re.Match[bytes]) -> bytes:
+    return b"*" * len(match.group())
+
+
+def _escaped(secret: str) -> bytes:
+    """A pattern for the secret with any of its characters written as a JSON escape."""
+    return b"".join(
+        rb"(?:%s|\\+u(?i:%04x)|\\+%s)" % (re.escape(plain), ord(character), re.escape(plain))
+        if ord(character) < 0x80
+        else re.escape(plain)
+        for character, plain in ((c, c.encode("utf-8", "surrogatepass")) for c in secret)
+    )
+
+
+def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:
+    """The masker for an endpoint's key and for what its extra headers carry under a secret's name."""
+    return Masker([key, *(value for name, value in headers if _SECRET_HEADER.search(name))])

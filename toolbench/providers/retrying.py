@@ -1,0 +1,52 @@
+"""How long to wait before the same request is sent again."""
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import tenacity
+
+from toolbench.engine.messages import JsonObject
+
+LONGEST_WAIT = 60.0  # seconds; a longer Retry-After is cut to this
+_BACKING_OFF = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
+_RETRYING = tenacity.AsyncRetrying(reraise=True)
+
+
+def wait_seconds(attempt: int, headers: JsonObject) -> float:
+    """Seconds to wait after the `attempt`-th failure (from 1): what the answer asks for by Retry-After, else
+    exponential with jitter. `headers` have lower-case names."""
+    asked = retry_after(headers)
+    if asked is not None:
+        return asked
+    state = tenacity.RetryCallState(_RETRYING, None, (), {})
+    state.attempt_number = attempt
+    return _BACKING_OFF(state)
+
+
+def retry_after(headers: JsonObject) -> float | None:
+    """The wait that an answer asks for, in seconds from 0 to LONGEST_WAIT; None when it asks for none that can be
+    read. A date is taken against the answer's own Date, where it has one."""
+    value = str(headers.get("retry-after", "")).strip()
+    seconds = _seconds(value)
+    if seconds is None:
+        moment = _moment(value)
+        if moment is None:
+            return None
+        seconds = (moment - (_moment(str(headers.get("date", ""))) or datetime.now(UTC))).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if seconds == seconds else None  # not a number asks for nothing
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

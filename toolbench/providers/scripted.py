@@ -1,0 +1,230 @@
+"""A provider that says what it was told to say: a real HTTP server on this machine, for tests.
+
+It also misbehaves on order: late, half, never, reset, or not in HTTP at all."""
+
+import json
+import socket
+import socketserver
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from io import BufferedIOBase, BufferedReader
+from types import TracebackType
+from typing import Any, cast
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.endpoint import Endpoint
+
+_TLS_HELLO = b"\x16"
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
+
+
+class Ending(StrEnum):
+    """What the server does after the last byte of an answer: keep the connection, close it, reset it, or say nothing
+    more until the client goes or the server stops."""
+
+    KEEP = "keep"
+    CLOSE = "close"
+    RESET = "reset"
+    HANG = "hang"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One canned answer. `body` may be many chunks: they are sent one by one, `pause` seconds apart. `declared` is the
+    Content-Length when it should not be the true one. `raw` replaces everything, head too. `delay` seconds pass before
+    the first byte."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | Iterable[bytes] = b""
+    declared: int | None = None
+    raw: bytes | None = None
+    delay: float = 0.0
+    pause: float = 0.0
+    ending: Ending = Ending.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request as it arrived; header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def completion(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> Answer:
+    """A chat completion with this message; `more` are further keys of the body (usage, model, error …)."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
+    body = {"id": "scripted-1", "object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}
+    return json_answer(body | more)
+
+
+def says(text: str) -> Answer:
+    """A plain text answer."""
+    return completion({"content": text})
+
+
+def calls(*made: tuple[str, JsonObject]) -> Answer:
+    """An answer with one tool call per (name, arguments), ids call_1, call_2 …"""
+    tool_calls = [
+        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for place, (name, arguments) in enumerate(made, start=1)
+    ]
+    return completion({"content": None, "tool_calls": tool_calls}, finish_reason="tool_calls")
+
+
+def fails(status: int, message: str = "", **more: Any) -> Answer:
+    """An error answer in OpenAI's shape; `more` are further keys of the error object."""
+    return json_answer({"error": {"message": message, "code": status} | more}, status=status)
+
+
+def json_answer(value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(status, {"content-type": "application/json"} | (headers or {}), json.dumps(value).encode())
+
+
+Script = Iterable[Answer] | Callable[[Seen], Answer]
+
+
+class ScriptedProvider:
+    """Serves on 127.0.0.1 from `start` to `stop`, in threads of its own. The script is a list of answers, given in
+    order of arrival (after the last one every request is refused with 400), or a function of the request."""
+
+    def __init__(self, script: Script = (), *, tls: ssl.SSLContext | None = None) -> None:
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self.arrived = threading.Semaphore(0)  # released once per request
+        self.stopping = threading.Event()
+        self._script: Callable[[Seen], Answer] | Iterator[Answer] = script if callable(script) else iter(script)
+        self._choosing = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Connection)
+        self._server.provider = self
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
+
+    def endpoint(self, **more: Any) -> Endpoint:
+        """An endpoint that leads here; `more` are further fields of Endpoint."""
+        return Endpoint(**({"base_url": self.base_url, "model": "scripted"} | more))
+
+    def plays(self, *script: Answer) -> None:
+        """Replaces what is still to be said."""
+        with self._choosing:
+            self._script = iter(script)
+
+    def choose(self, seen: Seen) -> Answer:
+        """The answer to this request; the request is noted in `seen`."""
+        with self._choosing:
+            self.seen.append(seen)
+            script = self._script
+            answer = script(seen) if callable(script) else next(script, fails(400, "The script holds no more answers."))
+        self.arrived.release()
+        return answer
+
+    def start(self) -> "ScriptedProvider":
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> "ScriptedProvider":
+        return self.start()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 256
+    provider: ScriptedProvider
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes without the polite half-close, so that a reset is one."""
+        self.close_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is no news here."""
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        provider = cast(_Server, self.server).provider
+        provider.connections += 1
+        if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HELLO):
+            self.rfile.read1()
+            self.wfile.write(b"HTTP/1.1 400 Speak HTTP\r\nconnection: close\r\n\r\n")
+            return
+        while (seen := _read_request(self.rfile)) is not None:
+            answer = provider.choose(seen)
+            provider.stopping.wait(answer.delay)
+            self._send(answer, provider.stopping)
+            if answer.ending is Ending.HANG:
+                provider.stopping.wait()
+            if answer.ending is Ending.RESET:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            if answer.ending is not Ending.KEEP:
+                return
+
+    def _send(self, answer: Answer, stopping: threading.Event) -> None:
+        if answer.raw is not None:
+            self.wfile.write(answer.raw)
+            return
+        chunks = (answer.body,) if isinstance(answer.body, bytes) else answer.body
+        self.wfile.write(_head(answer))
+        for chunk in chunks:
+            self.wfile.write(chunk)
+            stopping.wait(answer.pause)
+
+
+def _head(answer: Answer) -> bytes:
+    headers = dict(answer.headers)
+    declared = answer.declared
+    if declared is None and isinstance(answer.body, bytes):
+        declared = len(answer.body)
+    if declared is not None:
+        headers["content-length"] = str(declared)
+    if answer.ending is not Ending.KEEP:
+        headers["connection"] = "close"
+    lines = [f"HTTP/1.1 {answer.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def _read_request(stream: BufferedIOBase) -> Seen | None:
+    """The next request on a connection; None when the client has gone."""
+    first = stream.readline().decode("latin-1").split()
+    if len(first) < 2:
+        return None
+    headers: dict[str, str] = {}
+    while line := stream.readline().decode("latin-1").strip():
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return Seen(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))))

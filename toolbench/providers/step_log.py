@@ -1,0 +1,73 @@
+"""Writing down what the driver did, numbered and timed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from toolbench.engine.events import ExchangeError, Request, ToolResult
+from toolbench.engine.messages import Turn
+from toolbench.providers.exchange import Exchange
+from toolbench.providers.recording import ExchangeStep, Recorder, ToolStep
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a request: its number from 1, when it began, what was waited before it, and the code that it
+    follows. Times in milliseconds, `started_ms` from the trial's start."""
+
+    request: Request
+    number: int
+    started_ms: float
+    backoff_ms: float = 0.0
+    reason: str = ""
+
+
+class StepLog:
+    """Counts the steps of one trial from 1 and its time from now. `clock` gives seconds."""
+
+    def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._start = clock()
+        self._ordinal = 0
+
+    def now_ms(self) -> float:
+        """Milliseconds since the trial's start."""
+        return (self._clock() - self._start) * 1000
+
+    def exchange(self, attempt: Attempt, exchange: Exchange, read: Turn | ExchangeError) -> None:
+        """Writes down one attempt with all that came back, and what it was read as."""
+        body = exchange.request_body
+        first_byte = exchange.first_byte
+        self._recorder.record(
+            ExchangeStep(
+                ordinal=self._next(),
+                turn=attempt.request.turn,
+                attempt=attempt.number,
+                url=exchange.line.shown_url,
+                request=attempt.request if body is attempt.request.body else replace(attempt.request, body=body),
+                request_body=body,
+                request_headers=exchange.line.shown_headers,
+                status=exchange.status,
+                response_headers=exchange.response_headers,
+                response_body=exchange.body,
+                body_bytes=exchange.body_bytes,
+                body_cut=exchange.cut,
+                masked=exchange.masked,
+                started_ms=attempt.started_ms,
+                first_byte_ms=None if first_byte is None else (first_byte - exchange.started) * 1000,
+                duration_ms=(exchange.ended - exchange.started) * 1000,
+                backoff_ms=attempt.backoff_ms,
+                retry_reason=attempt.reason,
+                error=read if isinstance(read, ExchangeError) else None,
+                turn_read=read if isinstance(read, Turn) else None,
+                chunks=tuple(exchange.chunks),
+            )
+        )
+
+    def tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
+        """Writes down one call with what became of it; a call that never ran took no time."""
+        self._recorder.record(ToolStep(self._next(), turn, started_ms, result.duration_ms, result))
+
+    def _next(self) -> int:
+        self._ordinal += 1
+        return self._ordinal

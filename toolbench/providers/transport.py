@@ -1,0 +1,139 @@
+"""Our own carrier under httpx's vocabulary: aiohttp does the work, httpx's words describe it.
+
+No redirects, no cookies, no decompression, no retries: every byte comes through as it was sent. Request extensions
+know one key, `timeout`, in httpx's shape (`connect` and `read` are used; seconds, None for no limit)."""
+
+import functools
+import ssl
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+import aiohttp
+import httpx
+
+# Shorter than the five seconds after which common servers close an idle connection under a client's hands.
+KEEPALIVE_SECONDS = 4.0
+DNS_CACHE_SECONDS = 60
+
+
+class NameNotFound(httpx.ConnectError):
+    """The host's name has no address."""
+
+
+class TlsFailed(httpx.ConnectError):
+    """The secure connection could not be made: wrong certificate, or no TLS at the other end."""
+
+
+class Disconnected(httpx.RemoteProtocolError):
+    """The server closed the connection without an answer."""
+
+
+# The first row that fits wins: narrower errors stand before wider ones.
+_TRANSLATIONS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
+    (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
+    (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
+    (aiohttp.ServerTimeoutError, httpx.ReadTimeout),
+    (aiohttp.ClientConnectorDNSError, NameNotFound),
+    (aiohttp.ClientSSLError, TlsFailed),
+    (aiohttp.ServerFingerprintMismatch, TlsFailed),
+    (ssl.SSLError, TlsFailed),
+    (aiohttp.ClientConnectorError, httpx.ConnectError),
+    (aiohttp.ServerDisconnectedError, Disconnected),
+    (aiohttp.ClientPayloadError, httpx.ReadError),
+    (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
+    (aiohttp.NonHttpUrlClientError, httpx.UnsupportedProtocol),
+    (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
+    (aiohttp.ClientConnectionError, httpx.ReadError),
+    (aiohttp.ClientError, httpx.RemoteProtocolError),
+    (OSError, httpx.ReadError),
+    (ValueError, httpx.LocalProtocolError),
+)
+_FAILURES = (aiohttp.ClientError, OSError, ValueError)
+
+
+def _translated(error: Exception) -> httpx.TransportError:
+    """The httpx exception for what aiohttp raised."""
+    kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
+    return kind(str(error) or type(error).__name__)
+
+
+@functools.lru_cache(maxsize=32)
+def _client_timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=read)
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+class _Body(httpx.AsyncByteStream):
+    """The answer's body, chunk by chunk as it arrives; closing it early closes the connection."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            chunk = await self._answer.content.readany()
+        except _FAILURES as error:
+            raise _translated(error) from error
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        self._answer.close()
+
+
+class AiohttpTransport(httpx.AsyncBaseTransport):
+    """One aiohttp session, opened with the first request and shared by all: it belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Returns as soon as the head of the answer is there. Raises httpx.TransportError."""
+        timeout = request.extensions.get("timeout", {})
+        try:
+            answer = await self._opened().request(
+                request.method,
+                str(request.url),
+                headers=[(name.decode(), value.decode()) for name, value in request.headers.raw],
+                data=await request.aread() or None,
+                allow_redirects=False,
+                timeout=_client_timeout(timeout.get("connect"), timeout.get("read")),
+            )
+        except _FAILURES as error:
+            raise _translated(error) from error
+        return httpx.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, ttl_dns_cache=DNS_CACHE_SECONDS, keepalive_timeout=KEEPALIVE_SECONDS, ssl=_tls()
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return self._session
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> "AiohttpTransport":
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self.aclose()

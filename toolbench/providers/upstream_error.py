@@ -1,0 +1,113 @@
+"""Reading the error that a provider wrote into a body, whatever its shape."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.json_text import read_json
+
+PLAIN_LENGTH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamError:
+    """`code` and `kind` as text, "" when absent. `text` is everything worth searching, in lower case. `hint` is
+    "<upstream's name>: <upstream's message>" where a router passes these on. `after_output` says that the answer had
+    begun when the error came."""
+
+    message: str
+    code: str = ""
+    kind: str = ""
+    hint: str = ""
+    text: str = ""
+    after_output: bool = False
+
+
+def parse_json(body: bytes | str) -> Any:
+    """The parsed value, or None for what is no JSON or too deep to walk."""
+    try:
+        return read_json(body if isinstance(body, str) else body.decode())
+    except (BadJson, UnicodeDecodeError):
+        return None
+
+
+def read_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
+    """The error inside `body`. With `must_be` (a status that says error) anything is taken for one, plain text too;
+    without it only a clear error object in an answer or in an event stream, else None."""
+    payload = parse_json(body)
+    if payload is None and not must_be:
+        return next(_stream_errors(body), None)
+    if isinstance(payload, list) and payload:
+        payload = payload[0]
+    found = _error_inside(payload)
+    if found is not None:
+        return _described(found, after_output=_has_output(payload))
+    if not must_be:
+        return None
+    if isinstance(payload, dict):
+        return _described(payload, after_output=False)
+    plain = body[:PLAIN_LENGTH].decode("utf-8", "replace").strip()
+    return UpstreamError(message=plain, text=plain.lower())
+
+
+def _error_inside(payload: Any) -> Any:
+    """The error object (or text) of an answer: its own, or its first choice's."""
+    if not isinstance(payload, dict):
+        return None
+    if payload.get("error"):
+        return payload["error"]
+    if payload.get("object") == "error":
+        return payload
+    choices = payload.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0].get("error") or None
+    return None
+
+
+def _has_output(payload: Any) -> bool:
+    choices = payload.get("choices") if isinstance(payload, dict) else None
+    if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
+        return False
+    message = choices[0].get("message") or choices[0].get("delta")
+    return isinstance(message, dict) and bool(message.get("content") or message.get("tool_calls"))
+
+
+def _stream_errors(body: bytes) -> Iterator[UpstreamError]:
+    """Errors that stand as events in a stream of server-sent events."""
+    output_seen = False
+    for line in body.splitlines():
+        if not line.startswith(b"data:"):
+            continue
+        payload = parse_json(line[5:])
+        found = _error_inside(payload)
+        if found is not None:
+            yield _described(found, after_output=output_seen)
+        output_seen = output_seen or _has_output(payload)
+
+
+def _described(error: Any, *, after_output: bool) -> UpstreamError:
+    if not isinstance(error, dict):
+        message = str(error)
+        return UpstreamError(message=message, text=message.lower(), after_output=after_output)
+    message = message_in(error)
+    code, kind = (str(error[key]) if error.get(key) is not None else "" for key in ("code", "type"))
+    metadata = error.get("metadata")
+    name, raw = (metadata.get("provider_name"), metadata.get("raw")) if isinstance(metadata, dict) else (None, None)
+    upstream = message_in(parse_json(raw) or raw if isinstance(raw, str) else raw)
+    hint = ": ".join(str(part) for part in (name, upstream) if part)
+    text = json.dumps(error, ensure_ascii=False, default=str).lower()
+    return UpstreamError(message or hint, code, kind, hint=hint, text=text, after_output=after_output)
+
+
+def message_in(value: Any) -> str:
+    """The sentence in an error of any shape: text, an object with a message, detail or error, or a list of these."""
+    for _ in range(8):
+        if isinstance(value, dict):
+            value = next((value[key] for key in ("error", "message", "detail", "msg") if value.get(key)), None)
+        elif isinstance(value, list):
+            value = value[0] if value else None
+        else:
+            break
+    return value if isinstance(value, str) else ""
