@@ -1,18 +1,20 @@
 """Where a trial went wrong first: every problem a record shows, in order, each with what made it good again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.events import Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import failures, sentences
-from toolbench.evals.evidence import CUT, Called, call_in_text, called, error_codes
+from toolbench.evals.evidence import CUT, Called, called, error_codes
 from toolbench.evals.trials import FirstBad
 
 CONTENT = "$.choices[0].message.content"
 CALLS = "$.choices[0].message.tool_calls"
 FINISH = "$.choices[0].finish_reason"
+TAG = "<tool_call"
+BROKEN_SCHEMA = "arguments_break_schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ def first_problem(ended: Ended, tools: Sequence[ToolDefinition], *, expected: Se
     for problem in problems(ended, tools):
         if problem.mended:
             continue
-        return _gave_up(ended, problem) if problem.code in expected else problem
+        as_expected = problem.code in expected and problem.failure_class != BROKEN_SCHEMA
+        return _gave_up(ended, problem) if as_expected else problem
     return None
 
 
@@ -43,7 +46,7 @@ def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]
         if record.failure is not None:
             yield _of_exchange(record, mended=any(one.answer for one in later))
         if record.answer is not None:
-            yield from _of_answer(record, record.answer, by_name, later)
+            yield from _of_answer(record, record.answer, later)
         for one in called(replace(ended, turns=(record,))):
             if not one.ok:
                 yield _of_call(one, by_name.get(one.tool), mended=_succeeds_later(one, record, later))
@@ -65,20 +68,19 @@ def _of_exchange(record: TurnRecord, *, mended: bool) -> Problem:
     return Problem(failures.of_exchange(record.failure), at(record.turn, what=what), record.failure.code, mended)
 
 
-def _of_answer(
-    record: TurnRecord, answer: Turn, tools: Mapping[str, ToolDefinition], later: Sequence[TurnRecord]
-) -> Iterator[Problem]:
+def _of_answer(record: TurnRecord, answer: Turn, later: Sequence[TurnRecord]) -> Iterator[Problem]:
     if answer.finish_reason == CUT and not any(result.envelope.ok for result in record.results):
         what = "the answer was cut at the token limit (finish_reason length)."
         yield Problem("cut_by_length", at(record.turn, path=FINISH, what=what), mended=_any_ok(later))
     if answer.calls:
         return
-    written = call_in_text(answer.text, tuple(tools))
-    if written:
-        name = "call_in_tags" if written == "tags" else "text_instead_of_call"
-        what = "the call stands in the text; there is no structured call, so no tool was executed."
-        yield Problem(name, at(record.turn, path=CONTENT, what=what), mended=_any_ok(later))
-    elif not answer.text.strip():
+    known = [(failures.of_finding(finding), finding) for finding in answer.findings]
+    for name, finding in known:
+        if name:
+            kind = "call_in_tags" if name == "text_instead_of_call" and TAG in answer.text else name
+            what = finding.message[:1].lower() + finding.message[1:]
+            yield Problem(kind, at(record.turn, path=finding.path, what=what), mended=_any_ok(later))
+    if not answer.text.strip():
         what = "the answer is empty: no text and no call."
         yield Problem("empty_answer", at(record.turn, path=CONTENT, what=what), mended=_speaks(later))
 
@@ -93,7 +95,7 @@ def _call_trouble(result: ToolResult, name: str, tool: ToolDefinition | None) ->
     """Failure class, JSON path and sentence of a failed call."""
     if result.schema_errors and tool is not None:
         error = result.schema_errors[0]
-        return "arguments_break_schema", error.path, sentences.of_schema_error(error, result.arguments, tool)
+        return BROKEN_SCHEMA, error.path, sentences.of_schema_error(error, result.arguments, tool)
     kind = failures.of_envelope(error_codes(result))
     if kind == "arguments_not_json":
         return kind, "$", f"the arguments of {name} are not a JSON object."

@@ -1,7 +1,6 @@
 """What can be read off a finished record without knowing the scenario."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
@@ -9,6 +8,7 @@ from toolbench.engine.messages import JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT = "length"
+ATTEMPTS = ("call_in_text", "parse_error", "unasked_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,8 @@ def any_calls(ended: Ended) -> bool:
 
 
 def tools_off(ended: Ended) -> bool:
-    """True when the model was never offered a tool: not on the wire, and not in the prompt either."""
-    answers = [record.answer for record in ended.turns if record.answer]
-    offered = any(record.request.tools_sent for record in ended.turns)
-    return bool(ended.turns) and not offered and all(answer.path == "text" for answer in answers)
+    """True when the model was never offered a tool, neither on the wire nor in the prompt."""
+    return bool(ended.turns) and not any(record.request.tools_sent for record in ended.turns)
 
 
 def answered(ended: Ended) -> bool:
@@ -63,31 +61,25 @@ def answered(ended: Ended) -> bool:
     return ended.end is not End.PROVIDER_ERROR and any(record.answer for record in ended.turns)
 
 
-def call_in_text(text: str, tools: Sequence[str]) -> str:
-    """How a text without structured calls tries to call: `tags`, `json`, or "" when it does not."""
-    if "<tool_call>" in text:
-        return "tags"
-    names = "|".join(re.escape(name) for name in tools)
-    if not names:
-        return ""
-    as_value = rf'"(?:name|function|tool)"\s*:\s*"(?:{names})"'
-    as_code = rf"\b(?:{names})\s*[({{]"
-    return "json" if re.search(f"{as_value}|{as_code}", text) else ""
+def tries_to_call(answer: Turn) -> bool:
+    """True for calls, and for a text in which the engine found one that it could not or must not run."""
+    return bool(answer.calls_found) or any(finding.code in ATTEMPTS for finding in answer.findings)
 
 
-def counts(ended: Ended, tools: Sequence[str]) -> JsonObject:
+def counts(ended: Ended) -> JsonObject:
     """Numerators and denominators of the named rates, for one trial.
 
     Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema."""
     checked = [one.result for one in called(ended) if one.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in ended.turns if record.answer]
+    calling = sum(tries_to_call(answer) for _, answer in answers)
     return {
         "calls": len(checked),
         "valid_calls": sum(_is_valid(result) for result in checked),
         "structured_answers": sum(_is_structured(answer) for _, answer in answers),
-        "calling_answers": sum(_tries_to_call(answer, tools) for _, answer in answers),
-        "parse_error_turns": sum(_has_parse_error(record, answer, tools) for record, answer in answers),
-        "calling_turns": sum(_tries_to_call(answer, tools) for _, answer in answers),
+        "calling_answers": calling,
+        "parse_error_turns": sum(_has_parse_error(record, answer) for record, answer in answers),
+        "calling_turns": calling,
         "ignored_calls": sum(answer.ignored_calls for _, answer in answers),
     }
 
@@ -98,14 +90,10 @@ def _is_valid(result: ToolResult) -> bool:
 
 def _is_structured(answer: Turn) -> bool:
     read_from_tags = any(change.name == TAG_TRANSFORM for change in answer.changes)
-    return bool(answer.calls) and answer.path == "tool_use" and not read_from_tags
+    return bool(answer.calls_found) and answer.path == "tool_use" and not read_from_tags
 
 
-def _tries_to_call(answer: Turn, tools: Sequence[str]) -> bool:
-    return bool(answer.calls) or bool(call_in_text(answer.text, tools))
-
-
-def _has_parse_error(record: TurnRecord, answer: Turn, tools: Sequence[str]) -> bool:
+def _has_parse_error(record: TurnRecord, answer: Turn) -> bool:
     if any(result.parse_status == "invalid_json" for result in record.results):
         return True
-    return not answer.calls and bool(call_in_text(answer.text, tools))
+    return any(finding.code == "parse_error" for finding in answer.findings)

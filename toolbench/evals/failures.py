@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from toolbench.engine.events import End, ExchangeError
+from toolbench.engine.messages import Finding
 from toolbench.evals.tables import frozen_row, read_table
 
 UNNAMED = "provider_failed"
@@ -14,8 +15,9 @@ ANY_STATUS = "HTTP_4XX"
 @dataclass(frozen=True, slots=True)
 class FailureClass:
     """One row. `category` is the case study's word, `later_category` its later version's where that differs. A row
-    that is not `judged` is only known from imported reports. `ends`, `envelope`, `exchange` and `statuses` say what is
-    mapped onto the row: engine.End, codes in an envelope's errors, codes of an exchange, HTTP statuses."""
+    that is not `judged` is only known from imported reports. `ends`, `findings`, `envelope`, `exchange` and `statuses`
+    say what is mapped onto the row: engine.End, findings about an answer, codes in an envelope's errors, codes of an
+    exchange, HTTP statuses."""
 
     code: str
     sentence: str
@@ -25,6 +27,7 @@ class FailureClass:
     infrastructure: bool = False
     judged: bool = True
     ends: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     envelope: tuple[str, ...] = ()
     exchange: tuple[str, ...] = ()
     statuses: tuple[int, ...] = ()
@@ -43,6 +46,12 @@ def find(code: str) -> FailureClass:
 def of_end(end: End) -> str:
     """The class of an end as such, "" for FINAL."""
     row = _by("ends").get(end.value)
+    return row.code if row else ""
+
+
+def of_finding(finding: Finding) -> str:
+    """The class of a finding about an answer, "" for one that does no harm."""
+    row = _by("findings").get(finding.code)
     return row.code if row else ""
 
 

@@ -35,10 +35,6 @@ def judge(case: Case) -> Verdict:
     return next(verdict for question in _QUESTIONS if (verdict := question(case)) is not None)
 
 
-def tool_names(instance: Instance) -> tuple[str, ...]:
-    return tuple(tool.name for tool in instance.tools if tool.exposed_to_model)
-
-
 def _cancelled(case: Case) -> Verdict | None:
     if case.ended.end not in (End.CANCELLED, End.BUDGET_SPENT):
         return None
@@ -137,7 +133,7 @@ def _verdict(
         avoided=case.avoided,
         checks=_all_checks(case.checks, case.parity_checks or ()),
         first_bad=bad,
-        counts={**evidence.counts(case.ended, tool_names(case.instance)), **case.counts},
+        counts={**evidence.counts(case.ended), **case.counts},
     )
 
 

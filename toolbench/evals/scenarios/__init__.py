@@ -1,5 +1,6 @@
-"""What is tried. `find`, `all`, `groups` and `select` are the way in."""
+"""What is tried. `find`, `all`, `groups` and `select` are the way in; `example_sets` are a scenario's few-shot sets."""
 
-from toolbench.evals.scenarios.registry import all, find, groups, select
+from toolbench.evals.examples import sets_for as example_sets
+from toolbench.evals.scenarios.registry import all, find, groups, select, unknown
 
-__all__ = ["all", "find", "groups", "select"]
+__all__ = ["all", "example_sets", "find", "groups", "select", "unknown"]
