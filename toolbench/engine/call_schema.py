@@ -54,7 +54,7 @@ def arguments_schema(parameters: Mapping[str, Any]) -> JsonObject:
     if "$ref" in str(schema):
         try:
             schema = jsonschema_rs.dereference(schema, offline=True)
-        except ValueError:
+        except (jsonschema_rs.ReferencingError, ValueError):
             schema = dict(parameters)
     return _bounded({"properties": {}, **schema, "type": "object"}, 0)
 

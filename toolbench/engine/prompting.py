@@ -18,11 +18,12 @@ def prompt_version(method: str) -> str:
 
 
 def instruction(method: str, tools_json: Sequence[JsonObject], *, final: bool = False) -> str:
-    """The method's instruction with one line per tool; `final` adds how to answer without a tool, where the method
-    says that apart."""
+    """The method's instruction with one line per tool and one example, of the first tool (small models copy its name,
+    so it must be a real one); `final` adds how to answer without a tool, where the method says that apart."""
     lines = [*_PROMPTS[method]["instruction"], *([_PROMPTS[method]["final"]] if final else [])]
     tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
-    return "\n".join(lines).replace("{tools}", tools, 1)
+    example = _example(tools_json[0]["function"])
+    return "\n".join(lines).replace("{example}", example, 1).replace("{tools}", tools, 1)
 
 
 def with_system(messages: Sequence[Message], text: str) -> list[Message]:
@@ -73,3 +74,17 @@ def _told_call(call: JsonObject, results: dict[str, str], as_call: CallText) -> 
 def call_json(name: str, arguments: str) -> str:
     """A call as both methods write it; `arguments` is JSON text."""
     return f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
+
+
+def _example(function: JsonObject) -> str:
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") or {}
+    wanted = schema.get("required") or list(properties)[:1]
+    arguments = {name: _placeholder(properties.get(name)) for name in wanted}
+    return call_json(str(function["name"]), json.dumps(arguments, ensure_ascii=False))
+
+
+def _placeholder(schema: object) -> object:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    empty: dict[object, object] = {"number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+    return empty.get(kind, "...") if isinstance(kind, str) else "..."

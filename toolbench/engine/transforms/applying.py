@@ -2,6 +2,7 @@
 given; unknown names are ignored (ask `check_names` first to refuse them)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message, TransformChange
@@ -55,6 +56,9 @@ def apply_calls(calls: Sequence[JsonObject], names: Iterable[str]) -> tuple[list
 def apply_result(
     envelope_json: JsonObject, names: Iterable[str], *, tool_name: str = "", call_id: str = ""
 ) -> tuple[JsonObject, Changes]:
-    """The envelope of one tool result. Transforms that need to know whose result it is read `tool_name` and
-    `call_id` from the context they are given."""
-    return TOOL_RESULT.apply(envelope_json, names)
+    """The envelope of one tool result. Changes of several results may stand in one list, so their paths begin with
+    whose they are: `$['call_1'].data`."""
+    value, changes = TOOL_RESULT.apply(envelope_json, names)
+    whose = call_id or tool_name
+    root = f"$['{whose}']" if whose else "$"
+    return value, tuple(replace(change, path=root + change.path[1:]) for change in changes)

@@ -1,0 +1,65 @@
+import copy
+from typing import Any
+
+import pytest
+
+from toolbench.engine.transforms import apply_message, names
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
+
+NULL = "assistant_tool_calls_content_null_if_blank"
+REASONING = "assistant_tool_calls_reasoning_content_empty_if_missing"
+SIGNATURE = "assistant_tool_calls_signature_skip_validator_if_missing"
+
+
+def calling(**more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": "", "tool_calls": [CALL], **more}
+
+
+@pytest.mark.parametrize("content", ["", "  \n"])
+def test_blank_content_beside_calls_is_sent_as_null(content: str) -> None:
+    messages, changes = apply_message([calling(content=content)], [NULL])
+    assert messages[0]["content"] is None
+    assert [(c.kind, c.name, c.path, c.after) for c in changes] == [("message", NULL, "$[0].content", "null")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": ""},
+        {"role": "assistant", "content": "", "tool_calls": []},
+        {"role": "user", "content": "", "tool_calls": [CALL]},
+        calling(content="I look it up."),
+        calling(content=None),
+    ],
+)
+def test_other_messages_keep_their_content(message: dict[str, Any]) -> None:
+    assert apply_message([message], [NULL]) == ([message], ())
+
+
+def test_calls_without_reasoning_content_get_an_empty_one() -> None:
+    messages, changes = apply_message(
+        [calling(), calling(reasoning_content="hm"), calling(reasoning_content=None)], [REASONING]
+    )
+    assert [m["reasoning_content"] for m in messages] == ["", "hm", None]
+    assert [(c.path, c.before, c.after) for c in changes] == [("$[0].reasoning_content", "", '""')]
+
+
+def test_only_calls_without_a_signature_are_signed() -> None:
+    signed = {**CALL, "signature": "own"}
+    messages, changes = apply_message([calling(tool_calls=[CALL, signed])], [SIGNATURE])
+    assert [c["signature"] for c in messages[0]["tool_calls"]] == ["skip_thought_signature_validator", "own"]
+    assert [c.path for c in changes] == ["$[0].tool_calls[0].signature"]
+
+
+def test_the_history_handed_in_is_never_changed() -> None:
+    history = [{"role": "user", "content": "hi"}, calling()]
+    before = copy.deepcopy(history)
+    messages, _ = apply_message(history, names("message"))
+    assert history == before
+    assert messages != before
+
+
+def test_entries_that_are_no_calls_are_left_alone() -> None:
+    odd = calling(tool_calls=["x", None])
+    assert apply_message([odd], [SIGNATURE]) == ([odd], ())

@@ -1,0 +1,56 @@
+from typing import Any
+
+import pytest
+
+from toolbench.engine.transforms import KINDS, UnknownTransform, apply_response, check_names, describe, names
+
+PUBLISHED = {
+    "message": {
+        "assistant_tool_calls_content_null_if_blank",
+        "assistant_tool_calls_reasoning_content_empty_if_missing",
+        "assistant_tool_calls_signature_skip_validator_if_missing",
+    },
+    "response": {
+        "assistant_function_call_to_tool_calls",
+        "assistant_tool_calls_object_to_array",
+        "assistant_tool_calls_arguments_json_string_if_hash",
+        "assistant_content_tool_call_tags_to_tool_calls",
+    },
+    "tool": {"openai_tools_strip_function_descriptions"},
+    "tool_call": {"assistant_tool_calls_arguments_blank_to_empty_object"},
+    "tool_result": {"tool_result_compact_envelope"},
+}
+
+
+def test_the_ten_transforms_bear_their_published_names() -> None:
+    assert {kind: set(names(kind)) for kind in KINDS} == PUBLISHED
+
+
+def test_every_transform_says_in_a_sentence_what_it_does() -> None:
+    for kind in KINDS:
+        for name in names(kind):
+            assert describe(kind, name).endswith(".")
+
+
+def test_names_are_compared_trimmed_in_lower_case_and_with_underscores() -> None:
+    assert check_names("tool_result", ["  Tool-Result-Compact-Envelope "]) == ("tool_result_compact_envelope",)
+
+
+def test_blank_names_are_ignored() -> None:
+    assert check_names("message", ["", "  "]) == ()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_an_unknown_name_is_refused_in_strict_mode_and_ignored_otherwise(kind: str) -> None:
+    with pytest.raises(UnknownTransform, match=f"unknown {kind} transform: nope, nada"):
+        check_names(kind, ["nope", "nada"])
+    assert check_names(kind, ["nope"], strict=False) == ()
+    with pytest.raises(UnknownTransform):
+        describe(kind, "nope")
+
+
+def test_applying_an_unknown_name_changes_nothing() -> None:
+    message: dict[str, Any] = {"content": ""}
+    changed, changes = apply_response(message, ["nope"])
+    assert changed is message
+    assert changes == ()

@@ -1,0 +1,19 @@
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.transforms import apply_tools
+
+STRIP = "openai_tools_strip_function_descriptions"
+
+
+def test_the_functions_description_goes_and_those_of_parameters_stay() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": "kept"}}}
+    tools = [ToolDefinition("f", "gone", schema).to_openai()]
+    stripped, changes = apply_tools(tools, [STRIP])
+    assert stripped == [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    assert [(c.path, c.before, c.after) for c in changes] == [("$[0].function.description", '"gone"', "")]
+    assert "description" in tools[0]["function"]
+
+
+def test_tools_without_a_description_are_left_as_they_are() -> None:
+    tools: list[JsonObject] = [{"type": "function", "function": {"name": "f"}}, {"type": "builtin"}]
+    assert apply_tools(tools, [STRIP]) == (tools, ())
