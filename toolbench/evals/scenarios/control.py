@@ -15,14 +15,13 @@ from toolbench.evals.tables import frozen_row, read_table
 from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Workspace
 from toolbench.evals.workspace import FixedAnswers
 
-PEOPLE = ("Ada", "Boris", "Chiara", "Dmitri", "Esther", "Farid", "Greta", "Hiro")
 DONE_RULE = "The whole reply is Done, with or without a full stop or exclamation mark. Here the final word is the task."
-FACT_RULE = "The reply names the locker of the note, and no tool was called."
+SUM_RULE = "The reply names the sum in digits, and no tool was called."
 
 
 @dataclass(eq=False, slots=True)
 class Control:
-    """One row of data/controls.json: `check` is done (the fixed sentence) or fact (the number in the note)."""
+    """One row of data/controls.json: `check` is done (the fixed sentence) or sum (of two numbers)."""
 
     slug: str
     title: str
@@ -39,12 +38,10 @@ class Control:
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)
-        values = {
-            "nonce": f"{draw.number(0, 16**8 - 1):08x}",
-            "number": str(draw.number(100, 999)),
-            "person": PEOPLE[draw.number(0, len(PEOPLE) - 1)],
-        }
-        offered = [tool for tool, _ in distractors().values()] if self.check == "fact" else []
+        first, second = draw.number(2, 30), draw.number(2, 30)
+        nonce = f"{draw.number(0, 16**8 - 1):08x}"
+        values = {"first": str(first), "second": str(second), "sum": str(first + second), "nonce": nonce}
+        offered = [tool for tool, _ in distractors().values()] if self.check == "sum" else []
         return Instance(
             scenario=self.slug,
             version=self.version,
@@ -62,11 +59,11 @@ class Control:
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
         done = self.check == "done"
-        checks = (parity.done_check(ended),) if done else _fact_checks(instance, ended)
+        checks = (parity.done_check(ended),) if done else _sum_checks(instance, ended)
         case = judging.Case(
             instance=instance,
             ended=ended,
-            rule=DONE_RULE if done else FACT_RULE,
+            rule=DONE_RULE if done else SUM_RULE,
             checks=checks,
             parity_checks=checks if done else None,
             otherwise=_otherwise(ended, checks),
@@ -79,11 +76,11 @@ def load() -> tuple[Control, ...]:
     return tuple(Control(**frozen_row(row)) for row in read_table("controls"))
 
 
-def _fact_checks(instance: Instance, ended: Ended) -> tuple[Check, ...]:
-    number = instance.values["number"]
+def _sum_checks(instance: Instance, ended: Ended) -> tuple[Check, ...]:
+    number = instance.values["sum"]
     named = re.search(rf"(?<!\d){number}(?!\d)", ended.final_text) is not None
     detail = "" if named else f"the final text is {ended.final_text[:80]!r}"
-    return Check(f"names locker {number}", named, detail), Check("calls no tool", not any_calls(ended))
+    return Check(f"names {number}", named, detail), Check("calls no tool", not any_calls(ended))
 
 
 def _otherwise(ended: Ended, checks: tuple[Check, ...]) -> Problem:

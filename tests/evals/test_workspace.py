@@ -1,0 +1,94 @@
+"""The executor of the state tools: what it accepts, and what it says when it refuses."""
+
+from typing import Any
+
+import pytest
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.evals.workspace import FixedAnswers, StateWorkspace
+
+
+@pytest.fixture
+def workspace() -> StateWorkspace:
+    return StateWorkspace("w-1", writable="foo", draft={"note": "a/b"}, answers={"clock_now": {"utc": "now"}})
+
+
+def codes(envelope: Any) -> list[str]:
+    return [error["code"] for error in envelope["errors"]]
+
+
+def set_foo(value: str = "bar") -> dict[str, Any]:
+    return {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": value}]}
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"workspace_id": ""}, {"workspace_id": " workspace_id "}, {"workspace_id": "w-1"}]
+)
+def test_the_workspace_may_be_implied(workspace: StateWorkspace, given: dict[str, Any]) -> None:
+    snapshot: Any = workspace.call("state_get", given, "c1")
+    assert snapshot["versions"] == {"facts_etag": "facts:0", "draft_etag": "draft:0"}
+    assert set(snapshot) == {"facts", "draft", "locks", "ui_state", "versions"}
+
+
+@pytest.mark.parametrize("given", ["w-2", 7])
+def test_another_workspace_is_not_found(workspace: StateWorkspace, given: object) -> None:
+    assert codes(workspace.call("state_get", {"workspace_id": given}, "c1")) == ["WORKSPACE_NOT_FOUND"]
+
+
+def test_select_takes_pointers_as_models_write_them(workspace: StateWorkspace) -> None:
+    asked = ["/draft/note", "`#/draft/note`", "draft/note", '"/versions/draft_etag"', "/nowhere", "", "/bad~2"]
+    found = workspace.call("state_get", {"select": asked}, "c1")
+    assert found == {"/draft/note": "a/b", "/versions/draft_etag": "draft:0", "/nowhere": None, "/bad~2": None}
+
+
+def test_a_select_that_is_no_array_is_refused(workspace: StateWorkspace) -> None:
+    with pytest.raises(ToolArgumentError):
+        workspace.call("state_get", {"select": "/draft"}, "c1")
+
+
+def test_a_change_counts_up_the_version_and_can_be_read_back(workspace: StateWorkspace) -> None:
+    assert workspace.call("state_patch", set_foo(), "c1") == {"draft_etag": "draft:1", "applied": 1}
+    assert workspace.snapshot()["draft"] == {"note": "a/b", "foo": "bar"}
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        None,
+        [],
+        {"op": "set"},
+        ["set"],
+        [{"op": "delete", "path": "/draft/foo"}],
+        [{"op": "set", "path": "/draft/note", "value": "x"}],
+        [{"op": "set", "path": "/draft/foo", "value": "x"}, {"op": "set", "path": "/draft/other", "value": "x"}],
+    ],
+)
+def test_only_a_set_of_the_one_path_is_allowed(workspace: StateWorkspace, ops: object) -> None:
+    with pytest.raises(ToolArgumentError):
+        workspace.call("state_patch", {"request_id": "r1", "ops": ops}, "c1")
+    assert workspace.snapshot()["versions"]["draft_etag"] == "draft:0"
+
+
+def test_an_empty_patch_leaves_the_version(workspace: StateWorkspace) -> None:
+    assert workspace.patch([]) == {"draft_etag": "draft:0", "applied": 0}
+
+
+@pytest.mark.parametrize("name", ["facts_commit", "state_delete"])
+def test_what_nothing_carries_out_says_so(workspace: StateWorkspace, name: str) -> None:
+    assert codes(workspace.call(name, {}, "c1")) == ["TOOL_NOT_IMPLEMENTED"]
+
+
+def test_other_tools_give_their_fixed_answer(workspace: StateWorkspace) -> None:
+    assert workspace.call("clock_now", {}, "c1") == {"utc": "now"}
+
+
+def test_a_snapshot_is_a_copy(workspace: StateWorkspace) -> None:
+    workspace.snapshot()["draft"]["foo"] = "changed"
+    assert "foo" not in workspace.snapshot()["draft"]
+
+
+def test_fixed_answers_keep_what_they_were_called_with() -> None:
+    answers = FixedAnswers({"get_weather": {"sky": "clear"}})
+    assert answers.call("get_weather", {"city": "Oslo"}, "c1") == {"sky": "clear"}
+    assert codes(answers.call("other", {}, "c2")) == ["TOOL_NOT_IMPLEMENTED"]
+    assert answers.snapshot() == {"called": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}

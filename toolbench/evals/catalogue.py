@@ -1,0 +1,77 @@
+"""The case study's models, sampling profiles and strategies."""
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.tables import frozen_row, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueModel:
+    """`name` is sent as it stands; `canonical` says which weights. `workarounds` are presets of strategy production.
+    With `mixed_upstreams` the router picks among providers by speed. `retired` has its date and source in `note`."""
+
+    name: str
+    canonical: str
+    tags: tuple[str, ...]
+    workarounds: tuple[str, ...] = ()
+    mixed_upstreams: bool = False
+    retired: bool = False
+    note: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a filter may call it: id, id without `:variant`, vendor, tags."""
+        return (self.name, self.name.partition(":")[0], self.name.partition("/")[0], *self.tags)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueProfile:
+    """Sampling options. `applies_to` is a case-sensitive glob on the model's name."""
+
+    name: str
+    applies_to: str
+    tags: tuple[str, ...]
+    options: JsonObject = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.tags)
+
+    def applies(self, model: str) -> bool:
+        return fnmatchcase(model, self.applies_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Which layers of workarounds apply."""
+
+    name: str
+    tags: tuple[str, ...]
+    infrastructure: bool
+    provider: bool
+    workarounds: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.tags)
+
+
+STRATEGIES = (
+    Strategy("raw", ("naked", "unoptimized"), infrastructure=False, provider=False, workarounds=False),
+    Strategy("baseline", ("base",), infrastructure=True, provider=True, workarounds=False),
+    Strategy("production", ("prod", "recommended"), infrastructure=True, provider=True, workarounds=True),
+)
+STRATEGY_MATRIX = ("baseline", "production")
+
+
+@cache
+def models() -> tuple[CatalogueModel, ...]:
+    return tuple(CatalogueModel(**frozen_row(row)) for row in read_table("models"))
+
+
+@cache
+def profiles() -> tuple[CatalogueProfile, ...]:
+    return tuple(CatalogueProfile(**frozen_row(row)) for row in read_table("profiles"))
