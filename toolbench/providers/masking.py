@@ -8,7 +8,8 @@ from toolbench.engine.messages import JsonObject
 SHORTEST_SECRET = 8  # a shorter key ("ollama") is also an ordinary word: it is masked in its header only
 
 _SECRET_HEADER = re.compile(r"authorization|cookie|api-?key|token|secret|password", re.IGNORECASE)
-_ESCAPE = re.compile(rb"\\(?:u00|/)")
+_ANY_ESCAPE = re.compile(rb"\\")
+_RARE_ESCAPE = re.compile(rb"\\(?:u00|/)")  # all that a key of letters, digits and common signs can hide behind
 
 
 class Masker:
@@ -18,6 +19,7 @@ class Masker:
     def __init__(self, secrets: Iterable[str]) -> None:
         known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
+        self._trigger = _RARE_ESCAPE if all(map(_is_ordinary, known)) else _ANY_ESCAPE
         self._escaped = re.compile(b"|".join(_escaped(secret) for secret in known)) if known else None
 
     def mask(self, data: bytes) -> bytes:
@@ -25,7 +27,7 @@ class Masker:
         for secret in self._plain:
             if secret in data:
                 data = data.replace(secret, b"*" * len(secret))
-        if self._escaped is not None and _ESCAPE.search(data):
+        if self._escaped is not None and self._trigger.search(data):
             data = self._escaped.sub(_stars, data)
         return data
 
@@ -40,18 +42,24 @@ class Masker:
         }
 
 
+def _is_ordinary(secret: str) -> bool:
+    return secret.isascii() and not set(secret) & {'"', "\\"}
+
+
 def _stars(match: re.Match[bytes]) -> bytes:
     return b"*" * len(match.group())
 
 
 def _escaped(secret: str) -> bytes:
     """A pattern for the secret with any of its characters written as a JSON escape."""
-    return b"".join(
-        rb"(?:%s|\\+u(?i:%04x)|\\+%s)" % (re.escape(plain), ord(character), re.escape(plain))
-        if ord(character) < 0x80
-        else re.escape(plain)
-        for character, plain in ((c, c.encode("utf-8", "surrogatepass")) for c in secret)
-    )
+    return b"".join(_spellings(character) for character in secret)
+
+
+def _spellings(character: str) -> bytes:
+    plain = re.escape(character.encode("utf-8", "surrogatepass"))
+    units = character.encode("utf-16-be", "surrogatepass")
+    escapes = b"".join(rb"\\{1,4}u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
+    return rb"(?:%s|%s|\\{1,4}%s)" % (plain, escapes, plain)
 
 
 def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:

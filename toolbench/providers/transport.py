@@ -6,7 +6,6 @@ know one key, `timeout`, in httpx's shape (`connect` and `read` are used; second
 import functools
 import ssl
 from collections.abc import AsyncIterator
-from types import TracebackType
 
 import aiohttp
 import httpx
@@ -126,14 +125,3 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-    async def __aenter__(self) -> "AiohttpTransport":
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self.aclose()

@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from toolbench.providers.masking import masker_for
+
+KEY = 'sk-or/v1+"quoted"\\slash-é'
+STARS = "*" * len(KEY.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"plain {KEY} text",
+        json.dumps({"key": KEY}, ensure_ascii=False),
+        json.dumps({"key": KEY}, ensure_ascii=False).replace("/", "\\/"),
+        json.dumps({"inner": json.dumps({"key": KEY}, ensure_ascii=False)}, ensure_ascii=False),
+        json.dumps({"key": KEY}),
+        json.dumps({"inner": json.dumps({"key": KEY})}),
+        "".join(f"\\u{ord(character):04X}" for character in KEY),
+    ],
+)
+def test_a_secret_is_found_in_every_spelling_and_lengths_stay(text: str) -> None:
+    masked = masker_for(KEY, ()).mask_text(text)
+    assert "sk-or" not in masked
+    assert "slash" not in masked
+    assert "\\u00" not in masked
+    assert len(masked.encode()) == len(text.encode())
+
+
+def test_what_holds_no_secret_is_the_same_object() -> None:
+    body = b'{"text": "na\\u00efve \\/ path"}'
+    assert masker_for("sk-secret-1234", ()).mask(body) is body
+
+
+def test_a_short_key_is_masked_in_its_header_only() -> None:
+    masker = masker_for("ollama", ())
+    assert masker.mask(b"ollama/gemma") == b"ollama/gemma"
+    assert masker.mask_headers({"authorization": "Bearer ollama"}) == {"authorization": "*" * 13}
+
+
+def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -> None:
+    headers = {"x-api-key": "first-secret", "cookie": "second-secret", "x-title": "sent with first-secret"}
+    masker = masker_for("", headers.items())
+    assert masker.mask_headers(headers) == {
+        "x-api-key": "*" * 12,
+        "cookie": "*" * 13,
+        "x-title": "sent with " + "*" * 12,
+    }
+    assert masker.mask(b"second-secret") == b"*" * 13
+
+
+def test_a_secret_inside_another_is_masked_with_the_longer_one() -> None:
+    masker = masker_for("secret-key", [("x-token", "secret-key-extended")])
+    assert masker.mask(b"secret-key-extended secret-key") == b"*" * 19 + b" " + b"*" * 10
+
+
+def test_without_a_secret_nothing_is_masked() -> None:
+    assert masker_for("", ()).mask(b"anything \\u0073") == b"anything \\u0073"
