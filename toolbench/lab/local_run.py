@@ -3,15 +3,20 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection, transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from toolbench.lab.models import Cell, Provider, Run, ServiceAddress, Trial
+from toolbench.lab.launching import ConfigChoice, RunRequest, launch
+from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.rates import Rate, rate_of
 from toolbench.lab.tallies import Tally, tally
 
 OWN, TOOLS = "local-own", "local-tools"
 PURPOSE, INTENT_PURPOSE = "first_page", "first_page_intent"
+TRIALS = 10
+EXAMPLES = "weather-1"
+LOCK = 0x10CA1  # of the launch: one at a time
 WORDS = {
     ("native", OWN, False): ("native tools, the model's own template", "as it comes"),
     ("native", TOOLS, False): ("native tools, our tool template", "the prompt names the tools"),
@@ -64,6 +69,44 @@ class LocalBox:
     @property
     def polls(self) -> bool:
         return self.state in {"loading", "starting", "live"}
+
+
+def ensure_local_run() -> Run | None:
+    """Launches the run of six ways and the intent run beside it, once: None when they were launched before (deleted
+    ones count) or a local server is not ready. Safe to be called by several processes at once."""
+    if ServiceAddress.objects.filter(name__in=[OWN, TOOLS]).count() < 2:
+        return None
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        if Run.objects.filter(purpose=PURPOSE).exists():
+            return None
+        own, tools = (Model.objects.filter(provider__service=name, retired=False).first() for name in (OWN, TOOLS))
+        if own is None or tools is None:
+            return None
+        run = launch(_six_ways(own.pk, tools.pk))
+        launch(_intent(tools.pk))
+    return run
+
+
+def _six_ways(own: int, tools: int) -> RunRequest:
+    model = {OWN: own, TOOLS: tools}
+    ways = sorted(WORDS, key=lambda way: way[0] != "constrained")
+    configs = tuple(
+        ConfigChoice(model=model[service], method=method, examples=EXAMPLES if with_examples else "")
+        for method, service, with_examples in ways
+    )
+    title = "One tiny model, six ways of asking"
+    return RunRequest(title=title, configs=configs, scenarios=("weather",), trials=TRIALS, purpose=PURPOSE)
+
+
+def _intent(tools: int) -> RunRequest:
+    return RunRequest(
+        title="One tiny model, one intent in three",
+        configs=(ConfigChoice(model=tools, method="constrained"),),
+        scenarios=("classify_intent",),
+        trials=TRIALS,
+        purpose=INTENT_PURPOSE,
+    )
 
 
 def get_local_box() -> LocalBox:

@@ -1,6 +1,7 @@
 """The published matrix, as published and under our rules side by side. Figures from elsewhere, not measured here."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
@@ -29,6 +30,21 @@ class PublishedRow:
     timeouts: int
     answered: Rate
     failures: str  # the published column's words
+    split: tuple[tuple[str, Rate | None], ...]  # by scenario; None: not published
+    recommendation: PublishedRecommendation | None
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """What names the row in the address."""
+        return f"p{self.position}"
+
+    @property
+    def dots(self) -> Mapping[str, int]:
+        """Published timeouts stand as infrastructure; of a cell that is not applicable nothing passed or failed."""
+        if self.not_applicable:
+            return {"na": self.tool.n}
+        return {"pass": self.tool.k, "fail": self.tool.n - self.tool.k - self.timeouts, "infra": self.timeouts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,8 @@ def get_published(target: int | None = None) -> Published | None:
     snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
     if snapshot is None:
         return None
-    rows = tuple(_row(cell, target) for cell in snapshot.cells.all())
+    recommendations = tuple(snapshot.recommendations.all())
+    rows = tuple(_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]
     against = [row.tool.against for row in counted]
     return Published(
@@ -76,13 +93,19 @@ def get_published(target: int | None = None) -> Published | None:
         ours=rate_of(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
         control=_total(snapshot, "control", target),
         scenarios=_scenarios(snapshot, target),
-        rows=rows,
-        recommendations=tuple(snapshot.recommendations.all()),
+        rows=_marked(rows),
+        recommendations=recommendations,
         clear=against.count("clears"),
         undecided=against.count("open"),
         below=against.count("below"),
         perfect=sum(row.tool.k == row.tool.n for row in counted),
     )
+
+
+def _marked(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
+    """Says of each row whether the one above is the same model."""
+    above = ("", *(row.model for row in rows))
+    return tuple(replace(row, again=row.model == model) for row, model in zip(rows, above, strict=False))
 
 
 def _total(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
@@ -96,10 +119,16 @@ def _scenarios(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[s
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
 
-def _row(cell: PublishedCell, target: int | None) -> PublishedRow:
+def _row(
+    cell: PublishedCell,
+    snapshot: PublishedSnapshot,
+    recommendations: tuple[PublishedRecommendation, ...],
+    target: int | None,
+) -> PublishedRow:
     named = [(row["name"], row["count"]) for row in cell.failures]
     scenarios = tuple(pair for pair in named if pair[0].islower())
     categories = tuple(pair for pair in named if not pair[0].islower())
+    unlisted = cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios)
     timeouts = dict(categories).get("TIMEOUT", 0)
     vendor, _, name = cell.model.rpartition("/")
     return PublishedRow(
@@ -114,11 +143,24 @@ def _row(cell: PublishedCell, target: int | None) -> PublishedRow:
         not_applicable=cell.not_applicable,
         scenarios=scenarios,
         categories=categories,
-        unlisted=cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios),
+        unlisted=unlisted,
         timeouts=timeouts,
         answered=rate_of(cell.tool_ok, cell.tool_runs - timeouts, target=target),
         failures="; ".join(f"{name} x{count}" for name, count in named) or "-",
+        split=_split(dict(scenarios), unlisted, snapshot, target),
+        recommendation=next((r for r in recommendations if (r.model, r.profile) == (cell.model, cell.profile)), None),
     )
+
+
+def _split(
+    failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
+) -> tuple[tuple[str, Rate | None], ...]:
+    """What follows from the published part: a scenario that is not named passed every time only when all failures are
+    named."""
+    trials = snapshot.trials
+    names = sorted(name for name in snapshot.scenarios if name != CONTROL)
+    known = {name: rate_of(trials - failed.get(name, 0), trials, target=target) for name in names}
+    return tuple((name, known[name] if name in failed or not unlisted else None) for name in names)
 
 
 def _month(published: str) -> str:

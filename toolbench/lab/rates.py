@@ -1,16 +1,17 @@
 """A rate as it may be shown: k of n with its Wilson interval, read against a target. Never one without the other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from scipy.stats import binomtest
+from toolbench.evals.statistics import more_trials_to_clear
+from toolbench.evals.statistics import rate as interval_of
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
     """`low` and `high` are fractions, the ends of the 95 % Wilson interval. `target` is a percentage or None.
-    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: all
-    repeats gave one answer, so they say nothing about further repeats."""
+    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: the
+    endpoint is deterministic and answers repeat, so the interval would claim too much."""
 
     k: int
     n: int
@@ -65,14 +66,28 @@ class Rate:
 @lru_cache(maxsize=8192)
 def wilson(k: int, n: int) -> tuple[float, float]:
     """The ends of the 95 % interval as fractions; (0, 1) when nothing was tried."""
-    if not n:
-        return 0.0, 1.0
-    interval = binomtest(k, n).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+    found = interval_of(k, n)
+    return (0.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
 
 
-def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None, cells: int = 1) -> Rate:
-    """The rate of `k` in `n`. The interval is withheld when `n` repeats over `cells` cells gave one answer each."""
+def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None) -> Rate:
+    """The rate of `k` in `n`."""
     low, high = wilson(k, n)
-    withheld = distinct is not None and n > cells and distinct <= cells
-    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)
+    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct)
+
+
+def without_repeats(rate: Rate) -> Rate:
+    """The rate of a deterministic endpoint (temperature 0, a seed it honours): its interval is withheld where some
+    answers are the same."""
+    return replace(rate, withheld=rate.distinct is not None and rate.distinct < rate.n)
+
+
+def trials_to_decide(rate: Rate) -> int | None:
+    """How many more trials would decide against the target if the share stayed as it is; None when it is decided
+    already or stands on the target."""
+    if rate.target is None or not rate.n or rate.against != "open":
+        return None
+    target = rate.target / 100
+    if rate.k / rate.n > target:
+        return more_trials_to_clear(rate.k, rate.n, target)
+    return more_trials_to_clear(rate.n - rate.k, rate.n, 1 - target)

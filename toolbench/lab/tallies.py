@@ -86,7 +86,7 @@ class Tally:
     def given_an_answer(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""
         answered = self.passed + self.failed - self.deadline_failed
-        return rate_of(self.passed, answered, target=target, distinct=self.distinct or None, cells=self.cells)
+        return rate_of(self.passed, answered, target=target, distinct=self.distinct or None)
 
     def delivered(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline count as failures."""

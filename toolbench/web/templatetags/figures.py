@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
+from toolbench.lab.metrics import Figure
 from toolbench.lab.rates import Rate, rate_of
 
 register = template.Library()
@@ -62,6 +64,33 @@ def span(duration: float | None) -> str:
 @register.filter
 def outcome_word(outcome: str) -> str:
     return WORDS.get(outcome, outcome)
+
+
+class Changeable(Protocol):
+    """A state that the address holds, such as a filter."""
+
+    def query(self, **changes: object) -> str: ...
+
+
+@register.simple_tag
+def address(state: Changeable, **changes: object) -> str:
+    """The same page with some of its state changed."""
+    return "?" + state.query(**changes)
+
+
+@register.filter
+def figure(value: Figure | None) -> str:
+    """A figure or a range with its unit; empty for None."""
+    if value is None:
+        return ""
+    ends = [_written(end, value.unit) for end in (value.low, value.high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+
+
+def _written(number: float, unit: str) -> str:
+    if unit == "ms":
+        return seconds(number)
+    return money(number) if unit == "dollars" else intcomma(round(number), use_l10n=False)
 
 
 @register.inclusion_tag("_mark.html")

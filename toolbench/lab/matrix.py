@@ -1,0 +1,307 @@
+"""The matrix: rows are what was asked of which model, sums of cells by configuration. No trial is read for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
+from django.db.models import Case, Count, F, Max, Min, Q, QuerySet, Sum, When
+
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.metrics import METRICS, P95_FROM, Figure, Metric, cost_per_success, tokens_per_trial
+from toolbench.lab.models import Cell, Provider, PublishedCell, Run
+from toolbench.lab.rates import Rate, without_repeats
+from toolbench.lab.tallies import SUMMED, Tally, pooled
+from toolbench.lab.trials import TrialFilter
+
+ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind")
+LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances"}
+KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
+USUAL_GROUP = "tools"
+RUN_CHOICES = 12
+NAMED = 2  # scenarios
+FAR_APART = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSums:
+    """One scenario of a row. p95 only from cells with 60 or more answers."""
+
+    scenario: str
+    control: bool
+    tally: Tally
+    p50: Figure | None
+    p95: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """`tally` sums the tool scenarios, `control` the controls beside them. Exactly one of `rate` and `figure` is what
+    the metric asks for; both None: nothing to show. `key` names the row in the address."""
+
+    key: str
+    provider: str
+    kind: str
+    model: str
+    name: str
+    profile: str
+    asked: Mapping[str, str]
+    again: bool
+    tally: Tally
+    control: Tally
+    rate: Rate | None
+    figure: Figure | None
+    p50: Figure | None
+    p95: Figure | None
+    scenarios: tuple[ScenarioSums, ...]
+    config_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    simulated: bool
+    local: bool  # shares this machine: its latency takes no part in decisions
+    mixed_upstreams: bool
+    settings_differ: bool
+    published: str
+    trials_query: str
+
+    @property
+    def applicable(self) -> bool:
+        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+
+    @property
+    def failed_in(self) -> str:
+        """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
+        worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
+        rest = sum(count for count, _ in worst[NAMED:])
+        return ", ".join(
+            [*(f"{name} {count}" for count, name in worst[:NAMED]), *([f"{rest} elsewhere"] if rest else [])]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Against the target: rows that clear it, that are undecided, that lie below. `overlapping` rows cannot be told
+    from the best by their intervals; 0 when one row stands alone above the rest."""
+
+    trials: int
+    clears: int
+    undecided: int
+    below: int
+    overlapping: int
+    control: Rate
+    infra: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    query: MatrixQuery
+    metric: Metric
+    groups: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
+    same: Mapping[str, str]  # what is asked in the same way in every row
+    varies: tuple[str, ...]
+    summary: Summary
+    scenario_groups: tuple[str, ...]
+    runs: tuple[Run, ...]  # to choose from
+    warnings: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[MatrixRow, ...]:
+        return tuple(row for _, rows in self.groups for row in rows)
+
+
+def get_matrix(query: MatrixQuery) -> Matrix:
+    """Three queries, whatever the number of runs and trials."""
+    found = _sums(query)
+    present = {line["scenario_group"] for line in found} - {"control"}
+    group = query.group if query.group in present else _usual(present)
+    query = replace(query, group="" if group == _usual(present) else group)
+    published = _published()
+    tried = (_row(lines, query, group, published) for lines in _grouped(found))
+    rows = _marked([row for row in tried if row is not None])
+    same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
+    return Matrix(
+        query=query,
+        metric=METRICS[query.metric],
+        groups=tuple((name, tuple(some)) for name, some in groupby(rows, key=lambda row: row.provider)),
+        same={LABELS.get(name, name): value for name, value in same.items() if value},
+        varies=tuple(name for name in ASKED if name not in same),
+        summary=_summary(rows),
+        scenario_groups=tuple(sorted(present, key=lambda name: (name != USUAL_GROUP, name))),
+        runs=tuple(Run.objects.filter(deleted_at=None, simulated=query.scope == "demo").order_by("-id")[:RUN_CHOICES]),
+        warnings=_warnings(rows, found),
+    )
+
+
+def settled(query: MatrixQuery) -> MatrixQuery:
+    """The query with a scope: where none was asked for, one's own runs if there are any, else the published figures.
+    One query at most."""
+    if query.scope:
+        return query
+    own = Cell.objects.filter(run__simulated=False, run__deleted_at=None).exists()
+    return replace(query, scope="real" if own else "published")
+
+
+def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
+    """The cells a scope means. Simulated runs are only in scope under demo or when they are named."""
+    cells = Cell.objects.filter(run__deleted_at=None)
+    if query.scope == "runs":
+        return cells.filter(run_id__in=query.runs)
+    return cells.filter(run__simulated=query.scope == "demo")
+
+
+def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
+    cells = scope_cells(query)
+    if query.q:
+        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
+    key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
+    identity = (*key, "instance_kind", "scenario_group", "control", "scenario")
+    enough = Q(answered__gte=P95_FROM)
+    lines = cells.annotate(**key, answered=F("passed") + F("failed")).order_by().values(*identity)
+    summed = lines.annotate(
+        cells=Count("pk"),
+        **{f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")},
+        p50_low=Min("p50_ms"),
+        p50_high=Max("p50_ms"),
+        p95_low=Min("p95_ms", filter=enough),
+        p95_high=Max("p95_ms", filter=enough),
+        config_ids=ArrayAgg("config_id", distinct=True),
+        run_ids=ArrayAgg("run_id", distinct=True),
+        hashes=ArrayAgg("config__policy_hash", distinct=True),
+        simulated=BoolOr("run__simulated"),
+        mixed_upstreams=BoolOr("config__mixed_upstreams"),
+        deterministic=Max(Case(When(config__options__temperature=0, then=1), default=0)),
+        first=Min("run__created_at"),
+        last=Max("run__created_at"),
+    )
+    return [dict(line) for line in summed.order_by(*identity)]
+
+
+def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        groups.setdefault(tuple(line[name] for name in KEY), []).append(line)
+    return list(groups.values())
+
+
+def _row(
+    lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
+) -> MatrixRow | None:
+    """None when nothing of the chosen group was tried."""
+    tried = [line for line in lines if line["scenario_group"] == group]
+    if not tried:
+        return None
+    shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
+    scenarios = tuple(_scenario(line) for line in shown)
+    tally = pooled(one.tally for one in scenarios if not one.control)
+    control = pooled(one.tally for one in scenarios if one.control)
+    first = lines[0]
+    config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
+    run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
+    p50, p95 = _span(one.p50 for one in scenarios), _span(one.p95 for one in scenarios)
+    metric = METRICS[query.metric]
+    judged = query.target if metric.judged else None
+    rate = metric.rate(control if metric.of_control else tally, judged) if metric.rate else None
+    figures = {"p50": p50, "p95": p95, "tokens": tokens_per_trial(tally), "cost": cost_per_success(tally)}
+    return MatrixRow(
+        key=str(config_ids[0]),
+        provider=first["provider_name"],
+        kind=first["provider_kind"],
+        model=first["model_name"],
+        name=first["model_name"].rpartition("/")[2],
+        profile=first["profile"],
+        asked={name: first[name] for name in ASKED},
+        again=False,
+        tally=tally,
+        control=control,
+        rate=without_repeats(rate) if rate and any(line["deterministic"] for line in shown) else rate,
+        figure=figures.get(metric.name),
+        p50=p50,
+        p95=p95,
+        scenarios=scenarios,
+        config_ids=config_ids,
+        run_ids=run_ids,
+        simulated=any(line["simulated"] for line in shown),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
+        settings_differ=len({found for line in shown for found in line["hashes"]}) > 1,
+        published=published.get((first["model_name"], first["profile"]), ""),
+        trials_query=_trials(first, config_ids, query),
+    )
+
+
+def _scenario(line: dict[str, Any]) -> ScenarioSums:
+    sums = {name: line[f"sum_{name}"] for name in SUMMED}
+    return ScenarioSums(
+        scenario=line["scenario"],
+        control=line["control"],
+        tally=Tally(cells=line["cells"], cost=line["sum_cost"], **sums),
+        p50=Figure(line["p50_low"], line["p50_high"], "ms") if line["p50_low"] is not None else None,
+        p95=Figure(line["p95_low"], line["p95_high"], "ms") if line["p95_low"] is not None else None,
+    )
+
+
+def _span(figures: Iterable[Figure | None]) -> Figure | None:
+    known = [figure for figure in figures if figure]
+    return Figure(min(one.low for one in known), max(one.high for one in known), known[0].unit) if known else None
+
+
+def _trials(line: dict[str, Any], config_ids: tuple[int, ...], query: MatrixQuery) -> str:
+    """The list of the trials behind a row, failed first, as a query string."""
+    if len(config_ids) == 1:
+        return TrialFilter(config=config_ids[0]).query()
+    chosen = TrialFilter(
+        model=line["model_name"],
+        profile=line["profile"],
+        strategy=line["strategy"],
+        method=line["method"],
+        demo="1" if query.scope == "demo" else "",
+    )
+    return chosen.query()
+
+
+def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
+    """Says of each row whether the one above has the same model at the same provider."""
+    above = [None, *rows[:-1]]
+    pairs = zip(rows, above, strict=True)
+    return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
+
+
+def _summary(rows: list[MatrixRow]) -> Summary:
+    judged = [row.rate for row in rows if row.rate and row.rate.n and row.applicable]
+    against = [rate.against for rate in judged]
+    best = max((rate.low for rate in judged), default=0.0)
+    near = sum(rate.high >= best for rate in judged)
+    return Summary(
+        trials=sum(row.tally.done + row.control.done for row in rows),
+        clears=against.count("clears"),
+        undecided=against.count("open"),
+        below=against.count("below"),
+        overlapping=near if near > 1 else 0,
+        control=pooled(row.control for row in rows).given_an_answer(),
+        infra=sum(row.tally.infra for row in rows),
+    )
+
+
+def _usual(present: set[str]) -> str:
+    return USUAL_GROUP if USUAL_GROUP in present or not present else min(present)
+
+
+def _published() -> Mapping[tuple[str, str], str]:
+    cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs")
+    return {(model, profile): f"{ok}/{runs}" for model, profile, ok, runs in cells}
+
+
+def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    pooled_rows = [row for row in rows if len(row.run_ids) > 1]
+    apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
+    by_hand = sum(row.tally.added_by_hand for row in rows)
+    saturated = sum(row.tally.saturated for row in rows)
+    found = {
+        "Some rows pool runs whose frozen settings differ; they are marked.": any(r.settings_differ for r in rows),
+        "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
+        f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
+        f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)

@@ -1,0 +1,201 @@
+"""The matrix as a table to take away: the case study's seven columns first, by its rules, ours after them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count, F, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from toolbench.lab.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.metrics import METRICS, Figure, cost_per_success, tokens_per_trial
+from toolbench.lab.models import Trial
+from toolbench.lab.published import CONTROL, Published, get_published
+from toolbench.lab.rates import Rate
+from toolbench.lab.tallies import pooled
+
+SEVEN = (
+    "model",
+    "sampling_profile",
+    "tool_ok",
+    "tool_ok_rate",
+    "control_ok (chat_only)",
+    "p95_ms",
+    "top tool failures",
+)
+OURS = ("provider", "strategy", "method", "examples", "tool_use_mode", "instances", "simulated", "runs", "trials")
+RATES = ("given", "delivered", "first", "structured", "schema", "parse")
+FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
+COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")
+TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTable:
+    """`rows` have one value per column; None is what is not known, never 0."""
+
+    title: str
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+def export_matrix(query: MatrixQuery) -> ExportTable:
+    """What the page shows under `query`, whose scope is settled."""
+    return _published(query) if query.scope == "published" else _measured(query)
+
+
+def _measured(query: MatrixQuery) -> ExportTable:
+    """Five queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
+    matrix = get_matrix(query)
+    trials = _trials(matrix)
+    slowest, failures = _parity_p95(trials), _failures(trials)
+    columns = (*SEVEN, *OURS, *_rate_columns(), *FIGURES, *COUNTS)
+    rows = tuple(
+        (*_seven(row, slowest.get(_key(row)), failures.get(_key(row), "-")), *_ours(row)) for row in matrix.rows
+    )
+    simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
+    notes = (
+        "tool_ok counts by the case study’s rule, infrastructure as failure; the columns after the seventh are ours.",
+        "Intervals are Wilson 95 %: they speak of further repeats of these scenarios, not of tool calling.",
+        *(simulated if any(row.simulated for row in matrix.rows) else ()),
+        *matrix.warnings,
+    )
+    return ExportTable("Matrix, measured here", notes, columns, rows)
+
+
+def _key(row: MatrixRow) -> tuple[object, ...]:
+    return (row.provider, row.kind, row.model, row.profile, *row.asked.values())
+
+
+def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
+    tally, control = row.tally, pooled(one.tally for one in row.scenarios if one.scenario == CONTROL)
+    tried = tally.passed + tally.failed + tally.infra
+    return (
+        row.model,
+        row.profile,
+        f"{tally.parity_passed}/{tried}",
+        f"{100 * tally.parity_passed / tried:.1f}%" if tried else None,
+        f"{control.parity_passed}/{control.passed + control.failed + control.infra}",
+        None if p95 is None else round(p95),
+        failures,
+    )
+
+
+def _ours(row: MatrixRow) -> tuple[Value, ...]:
+    tally = row.tally
+    rates = [value for name in RATES for value in _rate_values(_rate(name, row))]
+    figures = (row.p50, row.p95, tokens_per_trial(tally), cost_per_success(tally))
+    return (
+        row.provider,
+        *row.asked.values(),
+        row.simulated,
+        " ".join(map(str, row.run_ids)),
+        tally.done,
+        *rates,
+        *(_figure(figure) for figure in figures),
+        tally.infra,
+        tally.not_applicable,
+        tally.cancelled,
+        tally.distinct,
+        tally.added_by_hand,
+    )
+
+
+def _rate(name: str, row: MatrixRow) -> Rate | None:
+    metric = METRICS[name]
+    return metric.rate(row.tally, None) if metric.rate else None
+
+
+def _rate_columns() -> tuple[str, ...]:
+    parts = ("ok", "of", "rate", "low", "high")
+    return tuple(f"{name}_{part}" for name in RATES for part in parts)
+
+
+def _rate_values(rate: Rate | None) -> tuple[Value, ...]:
+    if rate is None or not rate.n:
+        return (0, 0, None, None, None)
+    share = round(rate.k / rate.n, 4)
+    ends = (None, None) if rate.withheld else (round(rate.low, 4), round(rate.high, 4))
+    return (rate.k, rate.n, share, *ends)
+
+
+def _figure(figure: Figure | None) -> Value:
+    """One number, or a range over the scenarios as text."""
+    if figure is None:
+        return None
+    low, high = round(figure.low, 6), round(figure.high, 6)
+    return low if low == high else f"{low:g}-{high:g}"
+
+
+def _trials(matrix: Matrix) -> QuerySet[Trial]:
+    group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
+    cells = scope_cells(matrix.query).filter(scenario_group__in=[group, "control"])
+    return Trial.objects.filter(cell__in=cells, outcome__in=TRIED).order_by()
+
+
+def _identity() -> tuple[str, ...]:
+    return tuple(name if name == "instance_kind" else f"config__{name}" for name in KEY)
+
+
+def _parity_p95(trials: QuerySet[Trial]) -> Mapping[tuple[object, ...], float]:
+    identity = _identity()
+    placed = trials.filter(duration_ms__isnull=False).annotate(
+        place=Window(RowNumber(), partition_by=identity, order_by="duration_ms"),
+        of=Window(Count("pk"), partition_by=identity),
+    )
+    at = placed.filter(place=F("of") * 95 / 100 + 1).values_list(*identity, "duration_ms")
+    return {tuple(row[:-1]): row[-1] for row in at}
+
+
+def _failures(trials: QuerySet[Trial]) -> Mapping[tuple[object, ...], str]:
+    """The two scenarios that failed most and the most frequent category, in the case study's words."""
+    identity = _identity()
+    failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
+    counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
+    scenarios: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    categories: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    for *key, scenario, category, times in counted:
+        scenarios[tuple(key)][scenario] += times
+        categories[tuple(key)][category or "EXCEPTION"] += times
+    return {
+        key: "; ".join(f"{name} x{times}" for name, times in (*found.most_common(2), *categories[key].most_common(1)))
+        for key, found in scenarios.items()
+    }
+
+
+def _published(query: MatrixQuery) -> ExportTable:
+    published = get_published(query.target)
+    columns = (*SEVEN, "published", "not_applicable", "low", "high", "answered_ok", "answered_of")
+    if published is None:
+        return ExportTable("Published matrix", ("The published figures are not loaded.",), columns, ())
+    notes = (
+        f"Published {published.published}, not measured here: {published.source}.",
+        f"As published {published.tool.k}/{published.tool.n}, under our rules {published.ours.k}/{published.ours.n}.",
+        "Only the most frequent failures were published: what is not listed is unknown, not zero.",
+    )
+    return ExportTable("Published matrix", notes, columns, _published_rows(published, query.q.lower()))
+
+
+def _published_rows(published: Published, wanted: str) -> tuple[tuple[Value, ...], ...]:
+    return tuple(
+        (
+            row.model,
+            row.profile,
+            f"{row.tool.k}/{row.tool.n}",
+            f"{100 * row.tool.k / row.tool.n:.1f}%",
+            f"{row.control.k}/{row.control.n}",
+            row.p95_ms,
+            row.failures,
+            published.published,
+            row.not_applicable,
+            round(row.tool.low, 4),
+            round(row.tool.high, 4),
+            None if row.not_applicable else row.answered.k,
+            None if row.not_applicable else row.answered.n,
+        )
+        for row in published.rows
+        if wanted in row.model.lower()
+    )

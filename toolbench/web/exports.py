@@ -1,0 +1,50 @@
+"""An exported table as CSV, JSON or Markdown."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+
+from toolbench.lab.matrix_export import ExportTable, Value
+
+RISKY = ("=", "+", "-", "@", "\t", "\r")
+
+
+def as_csv(table: ExportTable) -> str:
+    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(table.columns)
+    writer.writerows([_harmless(value) for value in row] for row in table.rows)
+    return out.getvalue()
+
+
+def as_json(table: ExportTable) -> str:
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return json.dumps({"title": table.title, "notes": table.notes, "rows": rows}, ensure_ascii=False, indent=1)
+
+
+def as_markdown(table: ExportTable) -> str:
+    lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
+    lines += [_line(table.columns), _line(["---"] * len(table.columns))]
+    return "\n".join([*lines, *(_line([_cell(value) for value in row]) for row in table.rows), ""])
+
+
+def _line(cells: "tuple[str, ...] | list[str]") -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: Value) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _harmless(value: Value) -> Value:
+    return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(RISKY) else value
+
+
+WRITERS: Mapping[str, tuple[Callable[[ExportTable], str], str]] = {
+    "csv": (as_csv, "text/csv; charset=utf-8"),
+    "json": (as_json, "application/json"),
+    "md": (as_markdown, "text/markdown; charset=utf-8"),
+}

@@ -1,0 +1,36 @@
+"""The matrix and its exports."""
+
+from django.http import HttpRequest, HttpResponse
+
+from toolbench.lab.matrix import get_matrix, settled
+from toolbench.lab.matrix_export import export_matrix
+from toolbench.lab.matrix_panel import get_panel
+from toolbench.lab.matrix_query import SCOPES, TARGETS, MatrixQuery
+from toolbench.lab.metrics import METRICS
+from toolbench.lab.published import get_published
+from toolbench.web.exports import WRITERS
+from toolbench.web.pages import page
+
+CHOICES = {"targets": TARGETS, "metrics": tuple(METRICS.values()), "scopes": SCOPES}
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /matrix/. The address holds scope, metric, target, filter and the open row."""
+    query = settled(MatrixQuery.from_query(request.GET))
+    if query.scope == "published":
+        published = get_published(query.target)
+        rows = [row for row in published.rows if query.q.lower() in row.model.lower()] if published else []
+        context = {**CHOICES, "query": query, "published": published, "rows": rows}
+        return page(request, "matrix/published.html", context)
+    matrix = get_matrix(query)
+    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "panel": get_panel(matrix)}
+    return page(request, "matrix/show.html", shown)
+
+
+def export(request: HttpRequest, kind: str) -> HttpResponse:
+    """GET /matrix/export.csv, .json, .md: what the page shows, the case study's seven columns first."""
+    query = settled(MatrixQuery.from_query(request.GET))
+    write, content_type = WRITERS[kind]
+    response = HttpResponse(write(export_matrix(query)), content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="toolbench-matrix-{query.scope}.{kind}"'
+    return response
