@@ -5,6 +5,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.engine.json_text import write_json
+
 LAST = "last"  # the last layer that speaks wins
 DEEP = "deep"  # objects are merged leaf by leaf
 UNION = "union"  # ordered, without repeats; an empty list clears
@@ -74,12 +76,13 @@ def _text(value: Any) -> str | None:
 
 
 def _text_or_object(value: Any) -> Any:
-    return deepcopy(dict(value)) if isinstance(value, Mapping) else _text(value)
+    return _object(value) if isinstance(value, Mapping) else _text(value)
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ValueError
+    write_json(value)
     return deepcopy(dict(value))
 
 

@@ -57,7 +57,7 @@ class LayeredValue:
             return deepcopy(self._row.default)
         try:
             value = self._row.kind.read(given)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{_shown(given)} is not accepted; it must be {self._row.kind.accepts}") from None
         return deepcopy(self._row.default) if value is None else value
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
+from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -24,7 +25,8 @@ Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
-    under its overrides. Nothing in here is changed."""
+    under its overrides. Only whole answers are asked for: a plan with `stream` is refused. Nothing in here is
+    changed."""
 
     model: str
     policy: Policy
@@ -38,8 +40,8 @@ class LoopPlan:
 
 
 def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
-    """Raises PlanError or, in strict mode, UnknownTransform before the first request; later it raises nothing of its
-    own. An exception of `emit` is swallowed."""
+    """Before the first request it raises PlanError or, in strict mode, UnknownTransform; later nothing of its own. An
+    exception of `emit` is swallowed."""
     run = _Run(plan, emit)
     with_tools = run.offers_tools
     for turn in range(plan.policy.max_turns):
@@ -107,6 +109,8 @@ class _Run:
     """One run of the loop: its setup, its ledger and its narration."""
 
     def __init__(self, plan: LoopPlan, emit: Emit) -> None:
+        if plan.stream:
+            raise PlanError("streamed answers cannot be asked for yet")
         self.setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )

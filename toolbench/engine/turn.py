@@ -9,11 +9,12 @@ from toolbench.engine.asking import Asking, ask_for
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Request
 from toolbench.engine.ids import repaired_ids
-from toolbench.engine.json_text import encode_json
+from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
+from toolbench.engine.reading import text_of
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
     apply_calls,
@@ -23,7 +24,7 @@ from toolbench.engine.transforms import (
     check_names,
 )
 from toolbench.engine.validation import check_schema
-from toolbench.engine.wire import Answer, BodyDecoder, joined_text
+from toolbench.engine.wire import Answer, BodyDecoder
 
 PATH = "chat/completions"
 _NOT_OPTIONS = ("stream", "stream_options")
@@ -57,21 +58,28 @@ def prepare_turns(
     offered = _offered(tools, policy)
     tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
     check_tool_set(tools_json, policy)
-    merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
-    merged = {name: value for name, value in merged.items() if name not in _NOT_OPTIONS}
-    if seed is not None:
-        merged["seed"] = seed
+    merged = _merged_options(policy, options, seed)
     return TurnSetup(
         model=model,
         policy=policy,
         system=system,
-        options=deepcopy(merged),
+        options=merged,
         tools=offered,
         tools_json=tuple(deepcopy(tools_json)),
         tool_changes=tool_changes,
         asking=ask_for(policy.method, policy.constraint),
         calls_kept=calls_per_turn(policy, merged),
     )
+
+
+def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
+    """In the order of their names, so that equal plans give equal bytes."""
+    merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+    kept = {name: value for name, value in merged.items() if name not in _NOT_OPTIONS}
+    try:
+        return dict(in_order({**kept, "seed": seed} if seed is not None else kept))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"the request options are not JSON: {error}") from None
 
 
 def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
@@ -171,4 +179,4 @@ def _rememberable(message: Message) -> Message:
     """The message without its calls, for the history. Fields nobody here knows go along, empty ones do not."""
     left_out = ("role", "content", "tool_calls", "function_call")
     extra = {name: value for name, value in message.items() if name not in left_out and value is not None}
-    return {"role": "assistant", "content": joined_text(message.get("content")), **extra}
+    return {"role": "assistant", "content": text_of(message), **extra}

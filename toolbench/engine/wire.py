@@ -7,6 +7,7 @@ from typing import Any
 from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
+from toolbench.engine.reading import text_of
 from toolbench.engine.usage import read_usage
 
 
@@ -34,8 +35,10 @@ class BodyDecoder:
         self._body += chunk
 
     def close(self) -> Turn:
-        """Raises MalformedAnswer when the bytes are no answer."""
-        return self._read(decode_answer(bytes(self._body)))
+        """Raises MalformedAnswer when the bytes are no answer. Either way the decoder is empty again, ready for
+        another attempt."""
+        body, self._body = bytes(self._body), bytearray()
+        return self._read(decode_answer(body))
 
 
 def decode_answer(body: bytes) -> Answer:
@@ -94,20 +97,7 @@ def _with_text(message: Message) -> tuple[Message, tuple[Finding, ...]]:
     if content is None or isinstance(content, str):
         return {**message, "content": content or ""}, ()
     finding = Finding("content_not_text", f"content came as {type(content).__name__}", "$.choices[0].message.content")
-    return {**message, "content": joined_text(content)}, (finding,)
-
-
-def joined_text(content: Any) -> str:
-    """The text of a message's content: the text itself, or the text parts of an array joined."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(part if isinstance(part, str) else _part_text(part) for part in content)
-
-
-def _part_text(part: Any) -> str:
-    return _text(part.get("text")) if isinstance(part, dict) else ""
+    return {**message, "content": text_of(message)}, (finding,)
 
 
 def _text(value: Any) -> str:

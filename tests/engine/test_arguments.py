@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolbench.engine.arguments import INVALID_JSON, arguments_size, read_arguments
+
+GOLDEN = json.loads((Path(__file__).parent / "data" / "arguments.json").read_text())
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: row["name"])
+def test_arguments_are_read_by_the_golden_table(row: dict[str, Any]) -> None:
+    read = read_arguments(row["raw"], row["max"])
+    assert read.status == row["status"], read
+    assert read.arguments == row.get("arguments")
+    assert read.size == row.get("size", read.size)
+    assert bool(read.problem) == (read.status != "ok")
+
+
+def test_the_inner_text_of_a_double_encoding_is_measured_too() -> None:
+    inner = json.dumps({"a": "é" * 20}, ensure_ascii=False)
+    outer = json.dumps(inner, ensure_ascii=False)
+    size = len(inner.encode())
+    assert read_arguments(outer, len(outer.encode())).status == "ok"
+    assert read_arguments(outer, len(outer.encode())).size == size
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, '{"a":' + "9" * 5000 + "}", float("nan"), {"a": float("inf")}],
+    ids=["brackets", "deep", "digits", "nan", "infinity"],
+)
+def test_hostile_arguments_are_invalid_and_raise_nothing(raw: object) -> None:
+    assert read_arguments(raw, 200_000).status == INVALID_JSON
+
+
+def test_a_lone_surrogate_counts_three_bytes() -> None:
+    assert read_arguments('{"a":"\ud800"}', 11).size == 11
+    assert read_arguments('{"a":"\ud800"}', 10).status == "too_large"
+
+
+def test_reading_does_not_change_what_was_given() -> None:
+    raw = {"a": {"b": [1]}}
+    read_arguments(raw, 300)
+    assert raw == {"a": {"b": [1]}}
+
+
+@pytest.mark.parametrize("row", [row for row in GOLDEN if "size" in row], ids=lambda row: row["name"])
+def test_the_size_can_be_had_without_reading(row: dict[str, Any]) -> None:
+    if row["name"] != "double encoding":
+        assert arguments_size(row["raw"]) == row["size"]

@@ -1,0 +1,65 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.json_text import MAX_DEPTH, encode_json, in_order, is_too_deep, read_json, utf8_size, write_json
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("NaN", "not_json"),
+        ("[Infinity]", "not_json"),
+        ("1e400", "not_json"),
+        ("9" * 5000, "not_json"),
+        ("[" * 100_000, "too_deep"),
+        ("[" * 300 + "]" * 300, "too_deep"),
+        ("{} {}", "not_json"),
+        ("", "not_json"),
+        ('"\x00"', "not_json"),
+    ],
+)
+def test_what_is_not_strict_json_is_refused_with_a_code(text: str, code: str) -> None:
+    with pytest.raises(BadJson) as caught:
+        read_json(text)
+    assert caught.value.code == code
+    assert len(str(caught.value)) <= 200
+
+
+def test_nesting_is_allowed_to_the_limit_exactly() -> None:
+    assert not is_too_deep(read_json("[" * MAX_DEPTH + "]" * MAX_DEPTH))
+    with pytest.raises(BadJson):
+        read_json("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
+
+
+def test_brackets_inside_texts_are_not_nesting() -> None:
+    assert read_json(json.dumps("[" * 1000)) == "[" * 1000
+
+
+def test_lone_surrogates_survive_the_way_out_and_in() -> None:
+    value = {"text": "a\ud800é"}
+    assert b"\\ud800" in encode_json(value)
+    assert read_json(encode_json(value).decode()) == value
+
+
+def test_ordinary_text_is_written_as_utf8() -> None:
+    assert encode_json({"a": "é"}) == '{"a":"é"}'.encode()
+
+
+def test_keys_are_put_in_order_at_every_depth() -> None:
+    assert write_json(in_order({"b": {"d": 1, "c": 2}, "a": [3]})) == '{"a":[3],"b":{"c":2,"d":1}}'
+
+
+@settings(deadline=None, database=None)
+@given(st.text())
+def test_the_size_is_that_of_the_utf8_bytes(text: str) -> None:
+    assert utf8_size(text) == len(text.encode("utf-8", "surrogatepass"))
+
+
+@settings(deadline=None, database=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=20))
+def test_what_is_written_can_be_read(value: object) -> None:
+    assert read_json(encode_json(value).decode()) == value
