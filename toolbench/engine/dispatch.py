@@ -5,12 +5,12 @@ A refused call never runs. In this order: arguments that are too large (ARGUMENT
 tool's JSON Schema (ARGUMENT_ERROR: the same code a tool itself gives for arguments it refuses, as the case study's
 scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors has them one by one)."""
 
-from copy import deepcopy
 from dataclasses import dataclass
 
 from toolbench.engine.arguments import TOO_LARGE, ReadArguments, read_arguments
 from toolbench.engine.envelope import envelope_of, refusal, write_envelope
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
+from toolbench.engine.json_text import copy_json
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall
 from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
@@ -44,7 +44,7 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
     if broken:
         refused = refusal(name, "ARGUMENT_ERROR", _sentence(broken))
         return Dispatched(call, read, name, refused=refused, schema_errors=broken)
-    return Dispatched(call, read, name, prepared=PreparedCall(call.id, name, deepcopy(read.arguments)))
+    return Dispatched(call, read, name, prepared=PreparedCall(call.id, name, copy_json(read.arguments)))
 
 
 def find_tool(name: str, tools: ToolRegistry, aliases: dict[str, str]) -> ToolDefinition | None:

@@ -24,6 +24,8 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def read_json(text: str) -> Any:
@@ -60,7 +62,7 @@ def _children(value: Any) -> list[Any]:
 def write_json(value: Any) -> str:
     """Compact JSON with its characters as they are. Raises TypeError, ValueError or RecursionError for what JSON
     cannot hold."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def encode_json(value: Any) -> bytes:
@@ -68,12 +70,19 @@ def encode_json(value: Any) -> bytes:
     try:
         return write_json(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return _ASCII_ENCODER.encode(value).encode()
 
 
 def in_order(value: Any) -> Any:
     """A copy of `value` with the keys of every object in alphabetical order. Raises as write_json does."""
     return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
+
+
+def copy_json(value: Any) -> Any:
+    """A deep copy of a value that read_json gave."""
+    if isinstance(value, dict):
+        return {name: copy_json(child) for name, child in value.items()}
+    return [copy_json(child) for child in value] if isinstance(value, list) else value
 
 
 def utf8_size(text: str) -> int:

@@ -2,7 +2,6 @@
 `elapsed_ms` is what its outcome said. `tool_call_end` carries the whole ToolResult as `result`."""
 
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from toolbench.engine.arguments import arguments_size
@@ -12,6 +11,7 @@ from toolbench.engine.json_text import utf8_size
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.turn import TurnSetup
+from toolbench.engine.usage import usage_json
 
 
 class Narration:
@@ -67,7 +67,7 @@ class Narration:
             tools_enabled=with_tools,
             finish_reason=answer.finish_reason,
             assistant_content_bytes=utf8_size(answer.text),
-            usage=asdict(answer.usage) if answer.usage else None,
+            usage=usage_json(answer.usage),
             tool_calls_count=len(calls),
             ignored_tool_calls_count=answer.ignored_calls,
             tool_calls=calls,

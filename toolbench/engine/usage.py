@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolbench.engine.messages import Usage
+from toolbench.engine.messages import JsonObject, Usage
 
 
 def read_usage(given: Any) -> Usage | None:
@@ -17,6 +17,19 @@ def read_usage(given: Any) -> Usage | None:
         reasoning_tokens=_count(completion, "reasoning_tokens"),
         cost=_cost(given.get("cost")),
     )
+
+
+def usage_json(usage: Usage | None) -> JsonObject | None:
+    """The usage as plain JSON; None when there is none."""
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost": usage.cost,
+    }
 
 
 def add_usage(total: Usage, more: Usage | None) -> Usage:
