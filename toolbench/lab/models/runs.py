@@ -59,6 +59,7 @@ class RunConfig(models.Model):
     model_name = models.CharField(max_length=200)
     canonical = models.CharField(max_length=200, blank=True)
     mixed_upstreams = models.BooleanField(default=False)
+    service = models.CharField(max_length=80, blank=True)  # ServiceAddress.name of a local or simulated model
     profile = models.CharField(max_length=80, default="default")
     options = models.JSONField(default=dict)  # the profile's sampling options
     strategy = models.CharField(max_length=80, default="production")  # raw, baseline, production or a preset's name

@@ -106,6 +106,7 @@ class Trial(models.Model):
         indexes = [
             models.Index(fields=["provider", "run", "position"], name="claimable", condition=models.Q(state="queued")),
             models.Index(fields=["lease_until"], name="leased", condition=models.Q(state="running")),
+            models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
             models.Index(fields=["run", "signature"]),

@@ -1,0 +1,54 @@
+"""The run's money: every request is counted in the database before it is sent, and none is sent above the caps."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+_RESERVE = """
+WITH before AS (
+    SELECT id, requests_reserved, state,
+        CASE WHEN state NOT IN ('running', 'paused') OR tokens_used >= token_cap THEN 0
+             ELSE greatest(0, least(%(wanted)s, coalesce(request_cap - requests_reserved, %(wanted)s))) END AS granted
+    FROM lab_run WHERE id = %(run)s FOR NO KEY UPDATE
+)
+UPDATE lab_run AS run SET requests_reserved = run.requests_reserved + before.granted
+FROM before WHERE run.id = before.id
+RETURNING before.granted, before.state
+"""
+
+_PAUSE_SPENT = """
+UPDATE lab_run AS run SET state = 'paused', stopped_reason = CASE
+    WHEN requests_reserved >= request_cap
+        THEN format('The cap of %s requests is reached. Raise the cap and resume.', request_cap)
+    ELSE format('The cap of %s tokens is reached. Raise the cap and resume.', token_cap) END
+WHERE state = 'running' AND (requests_reserved >= request_cap OR tokens_used >= token_cap)
+    AND EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'queued')
+RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """How many of the requests asked for may be sent; `cancelled` says why none may be, else it is a cap."""
+
+    requests: int
+    cancelled: bool = False
+
+
+def reserve(run_id: int, wanted: int) -> Granted:
+    """Counts up to `wanted` requests against the run's caps, by one conditional update. A paused run's trials may go
+    on; a cancelled or deleted run's may not."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RESERVE, {"run": run_id, "wanted": wanted})
+        row = cursor.fetchone()
+    if row is None:
+        return Granted(0, cancelled=True)
+    granted, state = row
+    return Granted(int(granted), cancelled=state not in ("running", "paused"))
+
+
+def pause_spent() -> tuple[int, ...]:
+    """Pauses runs that have work left and a cap reached, with the reason; returns their ids."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PAUSE_SPENT)
+        return tuple(row[0] for row in cursor.fetchall())

@@ -1,0 +1,197 @@
+"""Loading what comes with Toolbench: presets, sampling profiles, the case study's models, the simulated and the local
+ones, the published matrix. May be run again at any time: built-in facts are brought up to date, what a person has set
+stays."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from toolbench.engine import presets
+from toolbench.evals import catalogue, published
+from toolbench.lab.models import (
+    Model,
+    Preset,
+    Provider,
+    PublishedCell,
+    PublishedRecommendation,
+    PublishedSnapshot,
+    SamplingProfile,
+)
+from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.server import NAME as SIMULATED
+from toolbench.providers.templates import find_template
+
+OPENROUTER = "OpenRouter"
+TINY = "smollm2-135m-instruct"
+SIMULATED_TRIALS_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    name: str
+    service: str
+    concurrency: int
+    note: str
+
+
+_LOCAL = (
+    _Local("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
+    _Local("Local, tool template", "local-tools", 2, "Our template, which puts the tools into the prompt."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """How many rows of each kind come with Toolbench."""
+
+    presets: int
+    profiles: int
+    models: int
+    personas: int
+    published_cells: int
+
+
+@transaction.atomic
+def load() -> Loaded:
+    return Loaded(
+        presets=_load_presets(),
+        profiles=_load_profiles(),
+        models=_load_case_study_models() + _load_local_models(),
+        personas=_load_personas(),
+        published_cells=_load_published(),
+    )
+
+
+def _load_presets() -> int:
+    names = presets.preset_names()
+    for name in names:
+        facts = {"patch": presets.preset(name), "description": presets.preset_description(name), "builtin": True}
+        Preset.objects.update_or_create(name=name, defaults=facts)
+    return len(names)
+
+
+def _load_profiles() -> int:
+    for order, profile in enumerate(catalogue.profiles(), start=1):
+        SamplingProfile.objects.update_or_create(
+            name=profile.name,
+            defaults={
+                "applies_to": profile.applies_to,
+                "options": profile.options,
+                "tags": list(profile.tags),
+                "builtin": True,
+                "order": order,
+            },
+        )
+    return len(catalogue.profiles())
+
+
+def _load_case_study_models() -> int:
+    template = find_template("openrouter")
+    provider, _ = Provider.objects.get_or_create(
+        template=template.slug,
+        defaults={
+            "name": OPENROUTER,
+            "base_url": template.base_url,
+            "api_prefix": template.api_prefix,
+            "key_source": Provider.KeySource.ENVIRONMENT,
+            "key_env": template.key_env,
+        },
+    )
+    for model in catalogue.models():
+        Model.objects.update_or_create(
+            provider=provider,
+            name=model.name,
+            defaults={
+                "canonical": model.canonical,
+                "tags": list(model.tags),
+                "retired": model.retired,
+                "mixed_upstreams": model.mixed_upstreams,
+                "note": model.note,
+            },
+            create_defaults={
+                "canonical": model.canonical,
+                "tags": list(model.tags),
+                "retired": model.retired,
+                "mixed_upstreams": model.mixed_upstreams,
+                "note": model.note,
+                "workarounds": list(model.workarounds),
+            },
+        )
+    return len(catalogue.models())
+
+
+def _load_local_models() -> int:
+    for local in _LOCAL:
+        provider, _ = Provider.objects.get_or_create(
+            service=local.service,
+            defaults={"name": local.name, "kind": Provider.Kind.LOCAL, "concurrency": local.concurrency},
+        )
+        facts = {"canonical": TINY, "constraint": "grammar", "note": local.note}
+        Model.objects.get_or_create(provider=provider, name=TINY, defaults=facts)
+    return len(_LOCAL)
+
+
+def _load_personas() -> int:
+    provider, _ = Provider.objects.get_or_create(
+        service=SIMULATED,
+        defaults={"name": "Simulated", "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
+    )
+    for slug, persona in all_personas().items():
+        facts = {"true_rates": persona.true_rates, "note": persona.sentence}
+        Model.objects.update_or_create(
+            provider=provider, name=slug, defaults=facts, create_defaults={**facts, "canonical": f"simulated/{slug}"}
+        )
+    return len(all_personas())
+
+
+def _load_published() -> int:
+    for snapshot in published.snapshots():
+        row, _ = PublishedSnapshot.objects.update_or_create(
+            slug=snapshot.slug,
+            defaults={
+                "title": snapshot.title,
+                "source": snapshot.source,
+                "published": snapshot.published,
+                "trials": snapshot.trials,
+                "totals": {"overall": snapshot.overall, "tool": snapshot.tool, "control": snapshot.control},
+                "scenarios": snapshot.scenarios,
+                "note": snapshot.note,
+            },
+        )
+        _load_published_rows(row, snapshot)
+    return sum(len(snapshot.cells) for snapshot in published.snapshots())
+
+
+def _load_published_rows(row: PublishedSnapshot, snapshot: published.Snapshot) -> None:
+    """Anew every time: nothing refers to them."""
+    row.cells.all().delete()
+    row.recommendations.all().delete()
+    PublishedCell.objects.bulk_create(
+        PublishedCell(
+            snapshot=row,
+            position=position,
+            model=cell.model,
+            profile=cell.profile,
+            tool_ok=cell.tool[0],
+            tool_runs=cell.tool[1],
+            control_ok=cell.control[0],
+            control_runs=cell.control[1],
+            p95_ms=cell.p95_ms,
+            failures=[{"name": failure.name, "count": failure.count} for failure in cell.failures],
+            not_applicable=cell.not_applicable,
+        )
+        for position, cell in enumerate(snapshot.cells)
+    )
+    PublishedRecommendation.objects.bulk_create(
+        PublishedRecommendation(
+            snapshot=row,
+            position=position,
+            model=words.model,
+            profile=words.profile,
+            parameters=words.parameters,
+            preset=words.preset,
+            recommended=words.recommended,
+            notes=words.notes,
+        )
+        for position, words in enumerate(snapshot.recommendations)
+    )

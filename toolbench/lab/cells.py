@@ -1,0 +1,94 @@
+"""Cells: counts derived from trials. A cell is marked stale by whoever changes one of its trials and recomputed from
+all of them by one idempotent statement; nothing is ever added to a count."""
+
+from collections.abc import Iterable
+
+from django.db import connection, transaction
+
+SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
+
+_MARK = """
+UPDATE lab_cell SET stale = true
+WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+"""
+
+_LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
+
+_RECOMPUTE = """
+WITH answered AS (
+    SELECT *, outcome IN ('pass', 'fail') AS answered, state = 'done' AND outcome <> 'cancelled' AS counted
+    FROM lab_trial WHERE cell_id = ANY(%(cells)s)
+), derived AS (
+    SELECT cell_id,
+        count(*) FILTER (WHERE state = 'queued') AS queued,
+        count(*) FILTER (WHERE state = 'running') AS running,
+        count(*) FILTER (WHERE outcome = 'pass') AS passed,
+        count(*) FILTER (WHERE outcome = 'fail') AS failed,
+        count(*) FILTER (WHERE outcome = 'infra') AS infra,
+        count(*) FILTER (WHERE outcome = 'na') AS not_applicable,
+        count(*) FILTER (WHERE outcome = 'cancelled') AS cancelled,
+        count(*) FILTER (WHERE outcome = 'fail' AND "end" = 'DEADLINE_EXCEEDED') AS deadline_failed,
+        count(*) FILTER (WHERE answered AND parity_pass) AS parity_passed,
+        count(*) FILTER (WHERE answered AND behaviour_seen) AS behaviour_seen,
+        count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL) AS behaviour_asked,
+        count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '') AS "distinct",
+        count(*) FILTER (WHERE outcome = 'pass' AND output_retries = 0) AS first_attempt_passed,
+        sum(calls) FILTER (WHERE counted) AS calls,
+        sum(valid_calls) FILTER (WHERE counted) AS valid_calls,
+        sum(structured_answers) FILTER (WHERE counted) AS structured_answers,
+        sum(calling_answers) FILTER (WHERE counted) AS calling_answers,
+        sum(parse_error_turns) FILTER (WHERE counted) AS parse_error_turns,
+        sum(calling_turns) FILTER (WHERE counted) AS calling_turns,
+        sum(requests) AS requests,
+        sum(retries) AS retries,
+        sum(input_tokens) AS input_tokens,
+        sum(output_tokens) AS output_tokens,
+        sum(cost) AS cost,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p50_ms,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p95_ms,
+        count(*) FILTER (WHERE added_by_hand) AS added_by_hand,
+        count(*) FILTER (WHERE client_lag_ms > %(lag)s) AS saturated,
+        jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '') AS upstreams
+    FROM answered GROUP BY cell_id
+)
+UPDATE lab_cell AS cell SET stale = false,
+    queued = coalesce(d.queued, 0), running = coalesce(d.running, 0), passed = coalesce(d.passed, 0),
+    failed = coalesce(d.failed, 0), infra = coalesce(d.infra, 0), not_applicable = coalesce(d.not_applicable, 0),
+    cancelled = coalesce(d.cancelled, 0), deadline_failed = coalesce(d.deadline_failed, 0),
+    parity_passed = coalesce(d.parity_passed, 0), behaviour_seen = coalesce(d.behaviour_seen, 0),
+    behaviour_asked = coalesce(d.behaviour_asked, 0), "distinct" = coalesce(d."distinct", 0),
+    first_attempt_passed = coalesce(d.first_attempt_passed, 0), calls = coalesce(d.calls, 0),
+    valid_calls = coalesce(d.valid_calls, 0), structured_answers = coalesce(d.structured_answers, 0),
+    calling_answers = coalesce(d.calling_answers, 0), parse_error_turns = coalesce(d.parse_error_turns, 0),
+    calling_turns = coalesce(d.calling_turns, 0), requests = coalesce(d.requests, 0),
+    retries = coalesce(d.retries, 0), input_tokens = coalesce(d.input_tokens, 0),
+    output_tokens = coalesce(d.output_tokens, 0), cost = d.cost, p50_ms = d.p50_ms, p95_ms = d.p95_ms,
+    added_by_hand = coalesce(d.added_by_hand, 0), saturated = coalesce(d.saturated, 0),
+    upstreams = coalesce(d.upstreams, '[]'::jsonb)
+FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
+WHERE cell.id = wanted.id
+"""
+
+
+def mark_stale(cell_ids: Iterable[int]) -> None:
+    """To be called in the transaction that changed the trials, after the change. Locks in sorted order, so that two
+    batches never wait for each other."""
+    wanted = sorted(set(cell_ids))
+    if not wanted:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK, [wanted])
+
+
+def recompute_stale(limit: int = 500) -> int:
+    """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
+    next time.
+
+    The cells are locked by a statement of their own: the second one then sees every change that was committed before
+    the lock, and every later change waits for it and marks the cell stale again."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK_STALE, [limit])
+        cells = [row[0] for row in cursor.fetchall()]
+        if cells:
+            cursor.execute(_RECOMPUTE, {"cells": cells, "lag": SATURATED_LAG_MS})
+    return len(cells)

@@ -1,0 +1,169 @@
+"""What can be done to a run: cancel, pause, resume, raise its caps, try again, add, repeat, label, delete."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import F, Max, Q
+from django.db.models.functions import Now
+
+from toolbench.lab.cells import mark_stale
+from toolbench.lab.finishing import cancel_queued, finish_runs
+from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, RunRequest, launch, planned_trial
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.waking import wake
+
+MOST_ADDED = 1000
+_OPEN = (Run.State.RUNNING, Run.State.PAUSED)
+
+
+class Refused(Exception):
+    """Something that cannot be done now; its text says why."""
+
+
+def cancel(run_id: int) -> None:
+    """Queued trials end at once, those in flight within two seconds."""
+    if not _change(run_id, _OPEN, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
+        raise Refused(f"{_named(run_id)} is not running, so there is nothing to cancel.")
+    cancel_queued()
+    finish_runs()
+
+
+def pause(run_id: int, reason: str = "") -> None:
+    """Nothing more is claimed; trials in flight run to their end."""
+    if not _change(run_id, (Run.State.RUNNING,), state=Run.State.PAUSED, stopped_reason=reason or "Paused."):
+        raise Refused(f"{_named(run_id)} is not running, so it cannot be paused.")
+
+
+def resume(run_id: int) -> None:
+    run = _run(run_id)
+    if run.state != Run.State.PAUSED:
+        raise Refused(f"{_named(run_id)} is not paused.")
+    if run.request_cap is not None and run.requests_reserved >= run.request_cap:
+        raise Refused(f"The cap of {run.request_cap} requests is reached: raise it first.")
+    if run.token_cap is not None and run.tokens_used >= run.token_cap:
+        raise Refused(f"The cap of {run.token_cap} tokens is reached: raise it first.")
+    _change(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
+    _wake(run_id)
+
+
+def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+    """Sets both caps, None for no cap; the run stays paused until it is resumed."""
+    run = _run(run_id)
+    for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
+        if cap is not None and cap <= used:
+            raise Refused(f"{used} {name} are used already: the cap has to be higher.")
+    Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
+
+
+def retry_errored(run_id: int) -> int:
+    """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
+    many. Their earlier steps stay, as steps of a lost execution."""
+    with transaction.atomic():
+        errored = _run(run_id).trials.filter(
+            state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False
+        )
+        chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
+        if not chosen:
+            raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
+        _queue_again([pk for pk, _ in chosen])
+        mark_stale(cell for _, cell in chosen)
+        _reopen(run_id)
+    return len(chosen)
+
+
+def add_trials(cell_id: int, count: int) -> int:
+    """Adds repeats to a cell after looking at it: they are marked, since no decision may rest on them."""
+    if not 1 <= count <= MOST_ADDED:
+        raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id).first()
+    if cell is None:
+        raise Refused("There is no such cell.")
+    if cell.config.provider_id is None:
+        raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=cell.run_id)
+        last = cell.trials.aggregate(last=Max("index"))["last"] or 0
+        position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
+        trials = [planned_trial(run, cell, last + number, position=position + number) for number in range(1, count + 1)]
+        for trial in trials:
+            trial.added_by_hand = True
+        Trial.objects.bulk_create(trials)
+        Run.objects.filter(pk=run.pk).update(trial_count=F("trial_count") + count)
+        mark_stale([cell.pk])
+        _reopen(run.pk)
+    return count
+
+
+def repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed: bool = False) -> Run:
+    """The same run again, with the same seeds: an A/A comparison."""
+    run = _run(run_id)
+    try:
+        again = launch(replace(RunRequest.from_json(run.request), seed=run.seed), owner=owner, confirmed=confirmed)
+    except LaunchRefused as refused:
+        raise Refused(f"It cannot be repeated: {refused}") from refused
+    except ConfirmationNeeded as needed:
+        raise Refused(f"{needed} Launch it from the form.") from needed
+    Run.objects.filter(pk=again.pk).update(repeat_of=run)
+    again.refresh_from_db()
+    return again
+
+
+def label(run_id: int, text: str) -> None:
+    _run(run_id)
+    Run.objects.filter(pk=run_id).update(label=text.strip()[:80])
+
+
+def delete(run_id: int) -> None:
+    """Hides the run everywhere; what is still to do is cancelled."""
+    run = _run(run_id)
+    if run.state in _OPEN:
+        cancel(run_id)
+    Run.objects.filter(pk=run_id).update(deleted_at=Now())
+
+
+def _run(run_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id, deleted_at__isnull=True).first()
+    if run is None:
+        raise Refused(f"There is no run {run_id}.")
+    return run
+
+
+def _named(run_id: int) -> str:
+    return str(_run(run_id))
+
+
+def _change(run_id: int, states: Collection[str], **values: str) -> bool:
+    """One conditional update; False when the run is in none of the states."""
+    return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
+
+
+def _queue_again(trial_ids: list[int]) -> None:
+    """Back to before the first try; only the execution number stays."""
+    blank = Trial()
+    fresh = {name: getattr(blank, name) for name in _RESULTS}
+    Trial.objects.filter(pk__in=trial_ids).update(**fresh, state=Trial.State.QUEUED, started_at=None, finished_at=None)
+
+
+def _reopen(run_id: int) -> None:
+    """A run with work again; one that is paused stays paused."""
+    Run.objects.filter(Q(pk=run_id), ~Q(state=Run.State.PAUSED)).update(
+        state=Run.State.RUNNING, finished_at=None, stopped_reason=""
+    )
+    transaction.on_commit(lambda: _wake(run_id))
+
+
+def _wake(run_id: int) -> None:
+    waiting = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
+    wake(waiting.order_by().values_list("provider_id", flat=True).distinct())
+
+
+_RESULTS = (
+    "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence", "signature",
+    "behaviour_seen", "avoided", "verdict", "first_bad_ordinal", "final_text", "error_hint", "answer_hash",
+    "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "turns", "requests", "retries",
+    "output_retries", "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns",
+    "calling_turns", "ignored_calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
+    "paths", "upstream", "fingerprint", "model_echoed", "tools_dropped", "not_executed", "rendered_prompt",
+)  # fmt: skip

@@ -1,0 +1,283 @@
+"""From a request to a plan: which configurations and cells there will be, what is left out and why, and what it may
+cost. Nothing is written."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+
+from django.conf import settings
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import Policy, policy_json, resolve
+from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset_names
+from toolbench.evals import examples, scenarios
+from toolbench.evals.trials import Scenario
+from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
+from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
+
+METHODS = ("native", "text_json", "constrained")
+MOST_TRIALS = 100_000  # of one run
+FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+DEFAULT_PROFILE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows and scenarios a request speaks of, by what it calls them."""
+
+    models: Mapping[int, Model]
+    profiles: Mapping[str, SamplingProfile]
+    presets: Mapping[str, JsonObject]
+    scenarios: tuple[Scenario, ...]
+
+
+def expand(request: RunRequest) -> Plan:
+    """Raises LaunchRefused with plain sentences by field."""
+    found = _find(request)
+    choices, skipped = _choices(request, found)
+    configs: list[PlannedConfig] = []
+    cells: list[PlannedCell] = []
+    for choice in choices:
+        if why := _unsuited(choice, found.models[choice.model]):
+            skipped.append(Skipped(_named(choice, found), why))
+            continue
+        config = _config(request, choice, found)
+        kept, left_out = _cells(config, len(configs), found)
+        skipped += left_out
+        if kept:
+            configs.append(config)
+            cells += kept
+    return _plan(request, configs, cells, skipped)
+
+
+def _find(request: RunRequest) -> Found:
+    """Looks everything up; complains of all that is wrong at once."""
+    errors: dict[str, list[str]] = defaultdict(list)
+    wanted = {choice.model for choice in request.configs} or set(request.models)
+    models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}
+    if not wanted:
+        errors["models"].append("Choose at least one model.")
+    errors["models"] += [f"There is no model {pk}." for pk in sorted(wanted - set(models))]
+    profiles = {profile.name: profile for profile in SamplingProfile.objects.all()}
+    names = {choice.profile for choice in request.configs} or set(request.profiles)
+    errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
+    presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
+    strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
+    known = {*STRATEGIES, *preset_names(), *presets}
+    errors["strategies"] += [f"There is no strategy or preset {name}." for name in sorted(strategies - known)]
+    methods = {choice.method for choice in request.configs} or set(request.methods)
+    errors["methods"] += [
+        f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
+    ]
+    chosen = _scenarios(request, errors)
+    _check_numbers(request, errors)
+    if problems := {name: sentences for name, sentences in errors.items() if sentences}:
+        raise LaunchRefused(problems)
+    return Found(models, profiles, presets, chosen)
+
+
+def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
+    known = {scenario.slug: scenario for scenario in scenarios.all()}
+    errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
+    if not request.scenarios:
+        errors["scenarios"].append("Choose at least one scenario.")
+    return tuple(scenario for slug, scenario in known.items() if slug in request.scenarios)
+
+
+def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
+    if not 1 <= request.trials <= MOST_TRIALS:
+        errors["trials"].append(f"Trials per cell must be between 1 and {MOST_TRIALS}.")
+    for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
+        if cap is not None and not 1 <= cap < 2**31:
+            errors[name].append("A cap must be a whole number from 1; leave it empty for none.")
+    if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
+        errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
+    if request.instance_kind not in ("parity", "drawn"):
+        errors["instance_kind"].append("Instances are either parity or drawn.")
+
+
+def _choices(request: RunRequest, found: Found) -> tuple[list[ConfigChoice], list[Skipped]]:
+    """Every configuration asked for, profiles that do not apply left out; a model with none left gets the default."""
+    if request.configs:
+        return list(request.configs), []
+    skipped: list[Skipped] = []
+    choices: list[ConfigChoice] = []
+    for pk in request.models:
+        model = found.models[pk]
+        fitting = [name for name in request.profiles if _applies(name, model, request, found)]
+        skipped += [
+            Skipped(f"{model.name} · {name}", f"The profile applies to {found.profiles[name].applies_to} only.")
+            for name in request.profiles
+            if name not in fitting
+        ]
+        combinations = product(fitting or [DEFAULT_PROFILE], request.strategies, request.methods, request.examples)
+        choices += [ConfigChoice(pk, *combination) for combination in combinations]
+    return choices, skipped
+
+
+def _applies(name: str, model: Model, request: RunRequest, found: Found) -> bool:
+    profile = found.profiles.get(name)
+    return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
+
+
+def _unsuited(choice: ConfigChoice, model: Model) -> str:
+    if choice.method == "constrained" and not model.constraint:
+        return "The endpoint is not known to constrain answers."
+    return ""
+
+
+def _named(choice: ConfigChoice, found: Found) -> str:
+    parts = (found.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
+    return " · ".join(part for part in parts if part)
+
+
+def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedConfig:
+    model = found.models[choice.model]
+    profile = found.profiles.get(choice.profile)
+    options = profile.options if profile else {}
+    layers = _layers(request, choice, found)
+    try:
+        policy = resolve(layers).policy
+    except PolicyError as error:
+        raise LaunchRefused(_policy_errors(error)) from error
+    return PlannedConfig(
+        model=model.pk,
+        provider=model.provider_id,
+        provider_name=model.provider.name,
+        provider_kind=model.provider.kind,
+        model_name=model.name,
+        profile=choice.profile,
+        options=options,
+        strategy=choice.strategy,
+        method=choice.method,
+        examples=choice.examples,
+        layers=layers,
+        policy_hash=policy_hash(policy),
+    )
+
+
+def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
+    """Lowest first. What the run asks of every configuration lies below the workarounds, so that one which switches
+    tools off keeps its say; what the user wrote as overrides lies above all but the scenario."""
+    model = found.models[choice.model]
+    profile = found.profiles.get(choice.profile)
+    own = [name for name in model.workarounds if name in found.presets]
+    patch: JsonObject = found.presets.get(choice.strategy, {})
+    wishes = Wishes(
+        profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
+        preset=patch,
+        run=request.overrides,
+    )
+    try:
+        layers = layers_for(
+            choice.strategy,
+            model.provider.template,
+            workarounds=[name for name in model.workarounds if name not in own],
+            wishes=wishes,
+        )
+    except UnknownPreset as error:
+        raise LaunchRefused({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
+    if model.provider.option_defaults:
+        layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
+    if choice.strategy == "production":
+        layers = _with_workarounds(layers, tuple((f"workaround {name}", found.presets[name]) for name in own))
+    return (("asked of every configuration", _asked(request, choice, model)), *layers)
+
+
+def _with_workarounds(layers: Layers, own: Layers) -> Layers:
+    """The user's own workarounds stand where built-in ones do: below profile, preset and run."""
+    place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
+    return (*layers[:place], *own, *layers[place:])
+
+
+def _asked(request: RunRequest, choice: ConfigChoice, model: Model) -> JsonObject:
+    asked: JsonObject = {
+        "tool_use_mode": request.tool_use_mode,
+        "tool_failure_policy": request.tool_failure_policy,
+        "method": choice.method,
+    }
+    if choice.examples:
+        asked["examples"] = choice.examples
+    if model.constraint:
+        asked["constraint"] = model.constraint
+    if request.tool_allowlist:
+        asked["tool_allowlist"] = list(request.tool_allowlist)
+    if request.tool_denylist:
+        asked["tool_denylist"] = list(request.tool_denylist)
+    return asked
+
+
+def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = defaultdict(list)
+    for problem in error.problems:
+        mine = problem.layer == "run"
+        where = "" if mine else f"In {problem.layer}: "
+        errors["overrides" if mine else "strategies"].append(f"{where}{problem.key}: {problem.message}.")
+    return dict(errors)
+
+
+def policy_hash(policy: Policy) -> str:
+    """Equal for equal settings, however they came about."""
+    return hashlib.sha256(json.dumps(policy_json(policy), sort_keys=True).encode()).hexdigest()
+
+
+def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[PlannedCell], list[Skipped]]:
+    kept: list[PlannedCell] = []
+    skipped: list[Skipped] = []
+    for scenario in found.scenarios:
+        if config.examples and config.examples not in examples.sets_for(scenario.slug):
+            skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
+            continue
+        kept.append(_cell(config, place, scenario, found))
+    return kept, skipped
+
+
+def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -> PlannedCell:
+    instance = scenario.draw(0, kind="parity")
+    policy = resolve((*config.layers, ("scenario", instance.layer))).policy
+    applicable = scenario.control or policy.tool_use_mode != "disabled"
+    attempts = found.models[config.model].provider.max_attempts
+    return PlannedCell(
+        config=place,
+        scenario=scenario.slug,
+        scenario_version=scenario.version,
+        scenario_group=scenario.group,
+        control=scenario.control,
+        applicable=applicable,
+        least_requests=int(applicable),
+        most_requests=policy.max_turns * attempts if applicable else 0,
+    )
+
+
+def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[PlannedCell], skipped: list[Skipped]) -> Plan:
+    trials = len(cells) * request.trials
+    if trials > MOST_TRIALS:
+        raise LaunchRefused({"trials": [f"This would be {trials} trials; a run has at most {MOST_TRIALS}."]})
+    if not cells:
+        raise LaunchRefused({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
+    cap = request.request_cap if request.request_cap is not None else 2**62
+    paid: dict[str, int] = defaultdict(int)
+    for name, most in _paid(configs, cells):
+        paid[name] = min(cap, paid[name] + most * request.trials)
+    return Plan(
+        configs=tuple(configs),
+        cells=tuple(cells),
+        skipped=tuple(skipped),
+        trials=trials,
+        least_requests=min(cap, request.trials * sum(cell.least_requests for cell in cells)),
+        most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
+        paid_requests=dict(paid),
+        needs_confirmation=any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values()),
+    )
+
+
+def _paid(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
+    for cell in cells:
+        config = configs[cell.config]
+        if config.provider_kind not in FREE_KINDS:
+            yield config.provider_name, cell.most_requests

@@ -1,0 +1,131 @@
+"""What is kept of a step beside its columns and bodies, as JSON text in bytes, and what of a model's words may go into
+a column.
+
+`StepBody.facts` of an exchange holds: tools_sent, stream, request_headers, request_changes, response_headers,
+response_changes, text, message, calls_found, calls, ignored_calls, findings, usage, error, chunks ([offset ms, bytes]
+each). Of a tool execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes.
+A call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
+
+`StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
+was given back."""
+
+import json
+import math
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, ToolCall
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+INT_MAX = 2**31 - 1
+
+
+def exchange_facts(step: ExchangeStep) -> bytes:
+    facts: JsonObject = {
+        "tools_sent": step.request.tools_sent,
+        "stream": step.request.stream,
+        "request_headers": step.request_headers,
+        "request_changes": [_plain(change) for change in step.request.changes],
+        "response_headers": step.response_headers,
+        "error": _plain(step.error) if step.error else None,
+        "chunks": step.chunks,
+    }
+    turn = step.turn_read
+    if turn is not None:
+        facts |= {
+            "response_changes": [_plain(change) for change in turn.changes],
+            "text": turn.text,
+            "message": turn.message,
+            "calls_found": [_call(call) for call in turn.calls_found],
+            "calls": [_call(call) for call in turn.calls],
+            "ignored_calls": turn.ignored_calls,
+            "findings": [_plain(finding) for finding in turn.findings],
+            "usage": _plain(turn.usage) if turn.usage else None,
+        }
+    return dump(facts)
+
+
+def tool_facts(step: ToolStep) -> bytes:
+    result = step.result
+    return dump(
+        {
+            "call": _call(result.call),
+            "arguments": result.arguments,
+            "parse_status": result.parse_status,
+            "executed": result.executed,
+            "envelope": _plain(result.envelope),
+            "schema_errors": [_plain(error) for error in result.schema_errors],
+            "output_replaced": result.output_replaced,
+            "changes": [_plain(change) for change in result.changes],
+        }
+    )
+
+
+def arguments_as_written(call: ToolCall) -> bytes:
+    if isinstance(call.arguments, str):
+        return call.arguments.encode("utf-8", "surrogatepass")
+    return b"" if call.arguments is None else dump(call.arguments)
+
+
+def body_bytes(step: ExchangeStep | ToolStep) -> int:
+    """Roughly what the step takes in memory."""
+    return (
+        len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
+    )
+
+
+def dump(value: Any) -> bytes:
+    """JSON text in ASCII bytes: NUL and lone surrogates are escaped, NaN is written as NaN. What is nested too deeply
+    for JSON becomes {"unreadable": reason}."""
+    try:
+        return json.dumps(value, default=str).encode("ascii")
+    except (ValueError, RecursionError) as error:
+        return json.dumps({"unreadable": type(error).__name__}).encode("ascii")
+
+
+def load(facts: bytes | memoryview) -> JsonObject:
+    """The facts of a step; {} when none were kept."""
+    found = json.loads(bytes(facts) or b"{}")
+    return found if isinstance(found, dict) else {}
+
+
+def column_text(value: object, limit: int = 100_000) -> str:
+    """`value` as PostgreSQL takes it: no NUL, no lone surrogates, at most `limit` characters."""
+    text = "" if value is None else str(value)[:limit]
+    if "\x00" in text or not text.isascii():
+        text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def column_count(value: object, limit: int = INT_MAX) -> int | None:
+    """A count that fits its column, or None: endpoints say anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return min(max(0, int(value)), limit)
+
+
+def column_number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def column_json(value: Any) -> Any:
+    """`value` as jsonb takes it."""
+    if isinstance(value, str):
+        return column_text(value)
+    if isinstance(value, dict):
+        return {column_text(key): column_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [column_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _call(call: ToolCall) -> JsonObject:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _plain(value: Any) -> JsonObject:
+    """A slotted dataclass without nested ones as a dict, uncopied: several times quicker than asdict."""
+    return {name: getattr(value, name) for name in value.__slots__}

@@ -1,0 +1,16 @@
+"""`manage.py catalogue`: loads what comes with Toolbench; may be run again at any time."""
+
+from django.core.management.base import BaseCommand
+
+from toolbench.lab.catalogue import load
+
+
+class Command(BaseCommand):
+    help = "Load presets, profiles, models, simulated personas and the published matrix. What a person has set stays."
+
+    def handle(self, **options: object) -> None:
+        loaded = load()
+        self.stdout.write(
+            f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, {loaded.personas} personas, "
+            f"{loaded.published_cells} published cells"
+        )

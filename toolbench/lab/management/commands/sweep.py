@@ -1,0 +1,16 @@
+"""`manage.py sweep`: makes good what was lost, once."""
+
+from django.core.management.base import BaseCommand
+
+from toolbench.lab.sweeping import sweep
+
+
+class Command(BaseCommand):
+    help = "Queue trials of lost workers again, end runs, recompute stale cells, wake the workers."
+
+    def handle(self, **options: object) -> None:
+        swept = sweep()
+        self.stdout.write(
+            f"{swept.expired} trials queued again, {swept.ended} ended unbegun, {swept.paused} runs paused, "
+            f"{swept.finished} finished, {swept.recomputed} cells recomputed, {len(swept.woken)} providers woken"
+        )

@@ -1,0 +1,177 @@
+"""A trial's full plan, made from frozen rows: what the loop is given, where it is sent, and the hash of both.
+
+What never changes during a run is read once per configuration; the provider is read again with every claim, so that a
+mended key or address counts from the next trial on."""
+
+import hashlib
+import json
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
+
+from toolbench.engine.loop import LoopPlan
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.policy import Policy, policy_json, resolve
+from toolbench.engine.tools import ToolRegistry
+from toolbench.evals import examples, scenarios
+from toolbench.evals.trials import Instance, Scenario
+from toolbench.lab.claiming import Claimed
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.keys import endpoint_key
+from toolbench.lab.models import Provider, RunConfig, ServiceAddress
+from toolbench.providers.endpoint import Endpoint, Timeouts
+
+SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+
+
+class NotHere(Exception):
+    """The model is served on another machine, for that machine's workers only; its text says so."""
+
+
+class NotReady(Exception):
+    """The local server does not answer yet; the trial has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenConfig:
+    """What a run froze of one configuration. Policies are resolved once per scenario layer."""
+
+    id: int
+    model_name: str
+    examples: str
+    stream: bool
+    service: str
+    layers: tuple[tuple[str, JsonObject], ...]
+    deadline_seconds: float
+    policies: dict[str, Policy] = field(default_factory=dict)
+
+    def policy(self, layer: JsonObject) -> Policy:
+        """The policy with a scenario's layer on top."""
+        key = json.dumps(layer, sort_keys=True)
+        if key not in self.policies:
+            self.policies[key] = resolve((*self.layers, ("scenario", layer))).policy
+        return self.policies[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a provider is reached now, without model and deadline. `services` are the local servers it knows by name."""
+
+    endpoint: Endpoint
+    local: bool
+    services: Mapping[str, ServiceAddress]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPlan:
+    """All that is needed to run one trial."""
+
+    scenario: Scenario
+    instance: Instance
+    loop: LoopPlan
+    endpoint: Endpoint
+    local: bool
+
+    @property
+    def prompt_version(self) -> str:
+        return self.instance.prompt_version
+
+
+def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
+    """One query."""
+    rows = RunConfig.objects.filter(pk__in=list(config_ids)).select_related("run")
+    return {
+        row.pk: FrozenConfig(
+            id=row.pk,
+            model_name=row.model_name,
+            examples=row.examples,
+            stream=row.stream,
+            service=row.service,
+            layers=tuple((name, patch) for name, patch in row.layers),
+            deadline_seconds=row.run.deadline_seconds,
+        )
+        for row in rows
+    }
+
+
+def reach(provider: Provider) -> Reach:
+    """At most one query. Raises KeyUnavailable."""
+    local = provider.kind in SEEDED_KINDS and not provider.base_url
+    services = {address.name: address for address in ServiceAddress.objects.all()} if local else {}
+    endpoint = Endpoint(
+        base_url=provider.base_url,
+        model="",
+        api_prefix=provider.api_prefix,
+        key=endpoint_key(provider),
+        headers=provider.headers,
+        timeouts=Timeouts(
+            connect=provider.connect_seconds or settings.CONNECT_SECONDS,
+            read=provider.read_seconds or settings.READ_SECONDS,
+        ),
+        max_attempts=provider.max_attempts,
+        seeded=provider.kind in SEEDED_KINDS,
+    )
+    return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
+
+
+def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
+    """Raises NotHere, NotReady, and PolicyError for layers this version of the engine no longer takes."""
+    scenario = scenarios.find(trial.scenario)
+    instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+    endpoint = _endpoint(config, to)
+    loop = LoopPlan(
+        model=endpoint.model,
+        policy=config.policy(instance.layer),
+        system=instance.system,
+        user_text=instance.user_text,
+        history=(*_examples(config, trial.scenario), *instance.history),
+        tools=ToolRegistry(instance.tools),
+        seed=trial.seed if endpoint.seeded else None,
+        stream=config.stream,
+    )
+    return TrialPlan(scenario, instance, loop, endpoint, to.local)
+
+
+def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
+    return examples.sets_for(scenario)[config.examples] if config.examples else ()
+
+
+def _endpoint(config: FrozenConfig, to: Reach) -> Endpoint:
+    timeouts = replace(to.endpoint.timeouts, deadline=config.deadline_seconds)
+    endpoint = replace(to.endpoint, model=config.model_name, timeouts=timeouts)
+    if to.endpoint.base_url:
+        return endpoint
+    address = to.services.get(config.service)
+    if address is None:
+        raise NotReady(f"The local server {config.service or 'of this provider'} is not ready yet.")
+    if address.host != socket.gethostname():
+        raise NotHere(
+            f"{config.model_name} is served on {address.host} and only for workers there; "
+            f"this one runs on {socket.gethostname()}."
+        )
+    return replace(
+        endpoint, base_url=address.url, key=address.key or endpoint.key, model=_served_name(address, config, to)
+    )
+
+
+def _served_name(address: ServiceAddress, config: FrozenConfig, to: Reach) -> str:
+    """One llama.cpp process serves one model, whatever it is called here."""
+    return address.model if to.local and address.model else config.model_name
+
+
+def plan_hash(plan: LoopPlan) -> str:
+    """Of everything that decides what is sent, but for the seed: messages, tools, settings, engine."""
+    parts = [
+        plan.model,
+        policy_json(plan.policy),
+        plan.system,
+        plan.user_text,
+        plan.history,
+        [tool.to_openai() for tool in plan.tools.exposed()],
+        plan.options,
+        plan.stream,
+        engine_version(),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""What somebody wants tried, and what would come of it: plain values, before anything is written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+
+
+class LaunchRefused(Exception):
+    """A request that cannot be launched: plain sentences by the name of the field they belong to."""
+
+    def __init__(self, errors: dict[str, list[str]]) -> None:
+        self.errors = errors
+        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChoice:
+    """One configuration, spelled out."""
+
+    model: int
+    profile: str = "default"
+    strategy: str = "production"
+    method: str = "native"
+    examples: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The cross product of models, profiles, strategies, methods and examples, or exactly `configs` where given; each
+    with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the scenario.
+    Equal requests with equal `seed` ask for equal trials; None draws one."""
+
+    title: str = ""
+    models: tuple[int, ...] = ()
+    profiles: tuple[str, ...] = ("default",)
+    strategies: tuple[str, ...] = ("production",)
+    methods: tuple[str, ...] = ("native",)
+    examples: tuple[str, ...] = ("",)
+    scenarios: tuple[str, ...] = ()
+    trials: int = 10
+    instance_kind: str = "parity"
+    tool_use_mode: str = "enforced"
+    tool_failure_policy: str = "fatal"
+    tool_allowlist: tuple[str, ...] = ()
+    tool_denylist: tuple[str, ...] = ()
+    overrides: JsonObject = field(default_factory=dict)
+    request_cap: int | None = None
+    token_cap: int | None = None
+    deadline_seconds: float | None = None
+    seed: int | None = None
+    purpose: str = ""
+    enforce_applicability: bool = True
+    configs: tuple[ConfigChoice, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """Plain JSON; `from_json` gives an equal request."""
+        plain: JsonObject = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
+        """Raises LaunchRefused for unknown fields and values of the wrong kind."""
+        known = {f.name: f for f in fields(cls)}
+        unknown = sorted(set(value) - set(known))
+        if unknown:
+            raise LaunchRefused({name: [f"There is no field named {name}."] for name in unknown})
+        given: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+        try:
+            given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
+        except TypeError as error:
+            raise LaunchRefused(
+                {"configs": ["Each configuration has model and, if need be, profile, strategy, method, examples."]}
+            ) from error
+        return cls(**given)
+
+
+def overrides_from_text(text: str) -> JsonObject:
+    """The policy patch written into a form's field; blank is {}. Raises LaunchRefused with what is wrong and where."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise LaunchRefused({"overrides": ["This is not valid JSON: it is nested too deeply."]}) from None
+    except ValueError as error:
+        raise LaunchRefused({"overrides": [f"This is not valid JSON: {error}."]}) from None
+    if not isinstance(value, dict):
+        raise LaunchRefused({"overrides": ['This must be a JSON object, such as {"max_turns": 6}.']})
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that was asked for and is left out."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConfig:
+    """A configuration as it will be frozen; `layers` are lowest first and without the scenario's."""
+
+    model: int
+    provider: int
+    provider_name: str
+    provider_kind: str
+    model_name: str
+    profile: str
+    options: JsonObject
+    strategy: str
+    method: str
+    examples: str
+    layers: tuple[tuple[str, JsonObject], ...]
+    policy_hash: str
+
+    def __str__(self) -> str:
+        parts = (self.model_name, self.profile, self.strategy, self.method, self.examples)
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One configuration (its place in the plan) with one scenario. A cell that is not applicable gets its trials, but
+    none of them runs."""
+
+    config: int
+    scenario: str
+    scenario_version: int
+    scenario_group: str
+    control: bool
+    applicable: bool
+    least_requests: int  # per trial
+    most_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a launch would write. Requests are totals: least when every trial goes straight, most when every turn is
+    used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's name, of
+    providers neither local nor simulated."""
+
+    configs: tuple[PlannedConfig, ...]
+    cells: tuple[PlannedCell, ...]
+    skipped: tuple[Skipped, ...]
+    trials: int
+    least_requests: int
+    most_requests: int
+    paid_requests: dict[str, int]
+    needs_confirmation: bool
+
+
+class ConfirmationNeeded(Exception):
+    """The plan may send more paid requests than are sent without asking."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        spent = ", ".join(f"up to {count} requests to {name}" for name, count in plan.paid_requests.items())
+        super().__init__(f"This run may send {spent}. Confirm that it may be paid for.")

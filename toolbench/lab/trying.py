@@ -1,0 +1,120 @@
+"""Trying one trial: driving its loop, judging the end, and handing everything to the writer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from toolbench.engine.errors import EngineError
+from toolbench.engine.events import End, Ended, Event
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.claiming import Claimed
+from toolbench.lab.database_thread import DatabaseThread
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.figures import AnyStep, Drive, signature, trial_columns
+from toolbench.lab.permits import Permits, TrialGate
+from toolbench.lab.plans import TrialPlan, plan_hash
+from toolbench.lab.storing import OutcomeWrite, StepWrite
+from toolbench.lab.writing import Writer
+from toolbench.providers.door import Door
+from toolbench.providers.driving import World, drive
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the trials of one shift share."""
+
+    provider_id: int
+    door: Door
+    database: DatabaseThread
+    writer: Writer
+    permits: Permits
+    slot_left: Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class Try:
+    """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it."""
+
+    trial: Claimed
+    bench: Bench
+    cancelled: asyncio.Event
+    worst_lag_ms: float = 0.0
+    steps: list[AnyStep] = field(default_factory=list)
+
+    def record(self, step: AnyStep) -> None:
+        """The driver's recorder: a step goes to the writer as soon as it is finished."""
+        self.steps.append(step)
+        self.bench.writer.put_step(StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step))
+
+    async def run(self, plan: TrialPlan) -> bool:
+        """True when the trial came to its end, good or bad; False when the run's cap is reached, so that it has to be
+        tried again. A defect of ours ends the trial, not the shift."""
+        started = time.perf_counter()
+        try:
+            workspace = plan.scenario.open(plan.instance)
+            ended = await drive(plan.loop, self._world(plan, workspace.call))
+            if ended.end is End.BUDGET_SPENT:
+                return False
+            verdict = plan.scenario.judge(plan.instance, ended, workspace)
+            duration_ms = (time.perf_counter() - started) * 1000
+            self._end(self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)))
+        except EngineError as error:
+            self.refuse("plan_refused", str(error))
+        except Exception as error:
+            logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
+            self.refuse("our_error", f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+        return True
+
+    def refuse(self, failure_class: str, sentence: str) -> None:
+        """Ends the trial without a verdict: the world's failure or ours, never the model's."""
+        self._end(
+            {
+                "outcome": "infra",
+                "end": End.PROVIDER_ERROR.value,
+                "failure_class": failure_class,
+                "category": "EXCEPTION",
+                "sentence": sentence[:4000],
+                "signature": signature(failure_class, self.trial.scenario, ""),
+                "engine_version": engine_version(),
+            }
+        )
+
+    def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
+        gate = TrialGate(
+            self.trial, self.bench.provider_id, self.bench.permits, self.bench.database, self.bench.slot_left
+        )
+        return World(
+            endpoint=plan.endpoint,
+            door=self.bench.door,
+            call_tool=call_tool,
+            gate=gate,
+            recorder=self,
+            clock=time.perf_counter,
+            cancelled=self.cancelled,
+            emit=_nobody_listens,
+        )
+
+    def _columns(self, plan: TrialPlan, drive: Drive) -> JsonObject:
+        return {
+            **trial_columns(drive),
+            "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
+            "prompt_version": plan.prompt_version[:40],
+            "plan_hash": plan_hash(plan.loop),
+            "engine_version": engine_version(),
+            "client_lag_ms": self.worst_lag_ms,
+        }
+
+    def _end(self, columns: JsonObject) -> None:
+        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns))
+
+
+def _sent_something(ended: Ended) -> bool:
+    return bool(ended.turns)
+
+
+def _nobody_listens(event: Event) -> None:
+    """The trace is made from steps; events are for those who watch one loop at a time."""
