@@ -201,6 +201,11 @@ def test_cookies_are_not_kept(provider: ScriptedProvider) -> None:
     assert "cookie" not in provider.seen[1].headers
 
 
+def test_a_header_that_comes_twice_is_joined_and_any_byte_in_it_is_kept(provider: ScriptedProvider) -> None:
+    provider.plays(Answer(raw=b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: \xe9\r\ncontent-length: 2\r\n\r\n{}"))
+    assert carried(provider.endpoint()).response_headers["x-a"] == "1, \xe9"
+
+
 def test_chunks_are_timed_in_order_and_add_up_to_the_body(provider: ScriptedProvider) -> None:
     provider.plays(Answer(body=[b'{"a": ', b"1}"], declared=8, pause=0.05))
     exchange = carried(provider.endpoint())

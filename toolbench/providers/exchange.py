@@ -89,7 +89,11 @@ class Exchange:
     @property
     def response_headers(self) -> JsonObject:
         """Lower-case names; a header that came twice is joined by commas."""
-        return self.line.masker.mask_headers(dict(self._headers)) if self._headers is not None else {}
+        headers: JsonObject = {}
+        for raw_name, raw_value in self._headers.raw if self._headers is not None else ():
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return self.line.masker.mask_headers(headers)
 
     @property
     def body(self) -> bytes:
