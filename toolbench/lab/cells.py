@@ -1,7 +1,7 @@
 """Cells: counts derived from trials. A cell is marked stale by whoever changes one of its trials and recomputed from
 all of them by one idempotent statement; nothing is ever added to a count."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db import connection, transaction
 
@@ -89,6 +89,12 @@ def recompute_stale(limit: int = 500) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_STALE, [limit])
         cells = [row[0] for row in cursor.fetchall()]
-        if cells:
-            cursor.execute(_RECOMPUTE, {"cells": cells, "lag": SATURATED_LAG_MS})
+        recompute(cells)
     return len(cells)
+
+
+def recompute(cells: Sequence[int]) -> None:
+    """Cells whose rows this transaction has made or locked."""
+    if cells:
+        with connection.cursor() as cursor:
+            cursor.execute(_RECOMPUTE, {"cells": list(cells), "lag": SATURATED_LAG_MS})

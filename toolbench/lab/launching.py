@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.lab.cells import recompute_stale
+from toolbench.lab.cells import recompute
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.expansion import expand
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
@@ -56,7 +56,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
         Trial.objects.bulk_create(trials, batch_size=_ROWS)
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
-        recompute_stale(len(cells))
+        recompute([cell.pk for cell in cells])
         transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run

@@ -120,7 +120,8 @@ def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
     """Raises NotHere, NotReady, and PolicyError for layers this version of the engine no longer takes."""
     scenario = scenarios.find(trial.scenario)
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
-    endpoint = _endpoint(config, to)
+    endpoint = endpoint_of(to, config.service, config.model_name)
+    endpoint = replace(endpoint, timeouts=replace(endpoint.timeouts, deadline=config.deadline_seconds))
     loop = LoopPlan(
         model=endpoint.model,
         policy=config.policy(instance.layer),
@@ -138,27 +139,19 @@ def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
     return examples.sets_for(scenario)[config.examples] if config.examples else ()
 
 
-def _endpoint(config: FrozenConfig, to: Reach) -> Endpoint:
-    timeouts = replace(to.endpoint.timeouts, deadline=config.deadline_seconds)
-    endpoint = replace(to.endpoint, model=config.model_name, timeouts=timeouts)
+def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:
+    """Where a model is reached now. Raises NotHere, NotReady."""
     if to.endpoint.base_url:
-        return endpoint
-    address = to.services.get(config.service)
+        return replace(to.endpoint, model=model)
+    address = to.services.get(service)
     if address is None:
-        raise NotReady(f"The local server {config.service or 'of this provider'} is not ready yet.")
+        raise NotReady(f"The local server {service or 'of this provider'} is not ready yet.")
     if address.host != socket.gethostname():
         raise NotHere(
-            f"{config.model_name} is served on {address.host} and only for workers there; "
-            f"this one runs on {socket.gethostname()}."
+            f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
         )
-    return replace(
-        endpoint, base_url=address.url, key=address.key or endpoint.key, model=_served_name(address, config, to)
-    )
-
-
-def _served_name(address: ServiceAddress, config: FrozenConfig, to: Reach) -> str:
-    """One llama.cpp process serves one model, whatever it is called here."""
-    return address.model if to.local and address.model else config.model_name
+    served = address.model if to.local and address.model else model  # one llama.cpp process serves one model
+    return replace(to.endpoint, base_url=address.url, key=address.key or to.endpoint.key, model=served)
 
 
 def plan_hash(plan: LoopPlan) -> str:

@@ -11,6 +11,6 @@ class Command(BaseCommand):
     def handle(self, **options: object) -> None:
         loaded = load()
         self.stdout.write(
-            f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, {loaded.personas} personas, "
-            f"{loaded.published_cells} published cells"
+            f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "
+            f"{loaded.personas} personas, {loaded.published_cells} published cells"
         )

@@ -1,0 +1,198 @@
+"""Connecting providers: from a template or by hand, with a key from the environment or one that is stored encrypted."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from django.db import transaction
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.overrides import RESERVED
+from toolbench.engine.presets import model_workarounds
+from toolbench.lab.finishing import end_orphans, finish_runs
+from toolbench.lab.keys import KeyUnavailable, encrypt, endpoint_key
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.plans import NotHere, NotReady, endpoint_of, reach
+from toolbench.lab.waking import wake
+from toolbench.providers import listing
+from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
+
+# What holds an answer to a schema, where the endpoint is known to have it.
+_CONSTRAINTS = {"openai": "response_format", "openrouter": "response_format", "vllm": "response_format"}
+_CONSTRAINTS |= {"lm-studio": "response_format", "ollama": "response_format", "llama-cpp": "grammar"}
+
+
+class ConnectRefused(Exception):
+    """A connection that cannot be made as written: plain sentences by the name of the field they belong to."""
+
+    def __init__(self, errors: dict[str, list[str]]) -> None:
+        self.errors = errors
+        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+
+
+class NoAnswer(Exception):
+    """The provider could not be asked; its text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a person writes of a provider. A blank `key` leaves a stored one as it is; `key_env` names a variable of
+    the worker's environment. Seconds of None mean the settings' own."""
+
+    name: str
+    base_url: str
+    api_prefix: str = "/v1"
+    template: str = ""
+    key: str = field(default="", repr=False)
+    key_env: str = ""
+    headers: JsonObject = field(default_factory=dict)
+    option_defaults: JsonObject = field(default_factory=dict)
+    connect_seconds: float | None = None
+    read_seconds: float | None = None
+    max_attempts: int = 3
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedKey:
+    """A key found in the environment, by its variable's name; `provider_id` is the provider that uses it already."""
+
+    template: ProviderTemplate
+    variable: str
+    provider_id: int | None
+
+
+def templates() -> tuple[ProviderTemplate, ...]:
+    return tuple(all_templates().values())
+
+
+def detected_keys() -> tuple[DetectedKey, ...]:
+    """One query. The values are never read here."""
+    used = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
+    return tuple(DetectedKey(found, found.key_env, used.get(found.key_env)) for found in with_key_in(os.environ))
+
+
+def connect(wish: Connection) -> Provider:
+    """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
+    there = Provider.objects.filter(name=wish.name.strip()).first()
+    if there is not None and there.template == wish.template and wish.template and not _has_key(there):
+        return edit(there.pk, wish)
+    _check(wish, other_than=None)
+    return _fill(Provider(), wish)
+
+
+def edit(provider_id: int, wish: Connection) -> Provider:
+    """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    _check(wish, other_than=provider_id)
+    provider = _fill(provider, wish)
+    wake([provider_id])
+    return provider
+
+
+def delete(provider_id: int) -> None:
+    """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
+    with transaction.atomic():
+        Provider.objects.filter(pk=provider_id).delete()
+        end_orphans()
+    finish_runs()
+
+
+def list_models(provider_id: int) -> tuple[str, ...]:
+    """Names from the provider's own /models, in its order. Raises NoAnswer. Not in a thread with an event loop."""
+    provider = Provider.objects.get(pk=provider_id)
+    try:
+        endpoint = endpoint_of(reach(provider), provider.service, "")
+        return asyncio.run(listing.list_models(endpoint))
+    except (KeyUnavailable, NotHere, NotReady) as error:
+        raise NoAnswer(str(error)) from error
+    except listing.ExchangeFailed as failed:
+        hint = f" {failed.error.hint}" if failed.error.hint else ""
+        raise NoAnswer(f"{failed.error.message}{hint}") from failed
+
+
+def add_models(provider_id: int, names: Iterable[str]) -> int:
+    """Adds those that are not there yet, with the workarounds known for their names; returns how many."""
+    provider = Provider.objects.get(pk=provider_id)
+    wanted = dict.fromkeys(name.strip() for name in names if 0 < len(name.strip()) <= 200)
+    known = set(provider.models.values_list("name", flat=True))
+    fresh = [_model(provider, name) for name in wanted if name not in known]
+    return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))
+
+
+def _model(provider: Provider, name: str) -> Model:
+    return Model(
+        provider=provider,
+        name=name,
+        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
+        workarounds=list(model_workarounds(name)),
+        mixed_upstreams=name.endswith(":nitro"),
+        constraint=_CONSTRAINTS.get(provider.template, ""),
+    )
+
+
+def _has_key(provider: Provider) -> bool:
+    try:
+        return bool(endpoint_key(provider))
+    except KeyUnavailable:
+        return False
+
+
+def _check(wish: Connection, *, other_than: int | None) -> None:
+    errors: dict[str, list[str]] = {}
+    name = wish.name.strip()
+    if not 0 < len(name) <= 80:
+        errors["name"] = ["A provider needs a name of at most 80 characters."]
+    elif Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists():
+        errors["name"] = [f"There is a provider named {name} already."]
+    if not _is_address(wish.base_url):
+        errors["base_url"] = ["The base URL begins with http:// or https:// and names a host."]
+    if wish.template and wish.template not in all_templates():
+        errors["template"] = [f"There is no template {wish.template}."]
+    if reserved := sorted(RESERVED & wish.option_defaults.keys()):
+        errors["option_defaults"] = [f"{', '.join(reserved)} belong to the loop and cannot be defaults."]
+    if not all(isinstance(value, str) for value in wish.headers.values()):
+        errors["headers"] = ['Headers are an object of texts, such as {"X-Title": "Toolbench"}.']
+    if not 1 <= wish.max_attempts <= 10:
+        errors["max_attempts"] = ["Between 1 and 10 attempts are made."]
+    if not 1 <= wish.concurrency <= 1000:
+        errors["concurrency"] = ["Between 1 and 1000 trials can be in flight at once."]
+    if errors:
+        raise ConnectRefused(errors)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text.strip())
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _fill(provider: Provider, wish: Connection) -> Provider:
+    provider.name = wish.name.strip()
+    provider.template = wish.template
+    provider.base_url = wish.base_url.strip().rstrip("/")
+    provider.api_prefix = wish.api_prefix.strip()
+    provider.headers = wish.headers
+    provider.option_defaults = wish.option_defaults
+    provider.connect_seconds = wish.connect_seconds
+    provider.read_seconds = wish.read_seconds
+    provider.max_attempts = wish.max_attempts
+    provider.concurrency = wish.concurrency
+    provider.paused_reason = ""
+    _fill_key(provider, wish)
+    provider.save()
+    return provider
+
+
+def _fill_key(provider: Provider, wish: Connection) -> None:
+    if key := wish.key.strip():
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
+    elif variable := wish.key_env.strip():
+        provider.key_source, provider.key_env = Provider.KeySource.ENVIRONMENT, variable
+        provider.key_encrypted = None
+    elif provider.key_encrypted is None:
+        provider.key_source, provider.key_env = Provider.KeySource.NONE, ""

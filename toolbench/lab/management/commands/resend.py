@@ -1,0 +1,20 @@
+"""`manage.py resend TRIAL`: sends a stored plan again."""
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.launching import LaunchRefused
+from toolbench.lab.resending import resend
+
+
+class Command(BaseCommand):
+    help = "Send a trial's stored plan again: a new run of one trial, with the same settings and seeds."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("trial", type=int)
+
+    def handle(self, trial: int, **options: object) -> None:
+        try:
+            run = resend(trial)
+        except LaunchRefused as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"Run {run.pk}: /runs/{run.pk}/")
