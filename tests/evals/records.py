@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
-from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
+from toolbench.engine.messages import Envelope, Finding, SchemaError, ToolCall, Turn, Usage
 from toolbench.evals.trials import Workspace
 
 
@@ -50,10 +50,10 @@ def calling(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored
     return TurnRecord(turn, request(turn), answer, results=results)
 
 
-def saying(
-    turn: int, text: str, *, finish: str = "stop", path: str = "tool_use", tools_sent: bool = True
-) -> TurnRecord:
-    answer = Turn({}, text, finish_reason=finish, path=path)
+def saying(turn: int, text: str, *, finish: str = "stop", tools_sent: bool = True, finding: str = "") -> TurnRecord:
+    """An answer without calls; `finding` is the code of what the engine remarked on it."""
+    findings = (Finding(finding, f"The engine found {finding}.", "$.content"),) if finding else ()
+    answer = Turn({}, text, finish_reason=finish, path="text", findings=findings)
     return TurnRecord(turn, request(turn, tools_sent=tools_sent), answer)
 
 

@@ -1,63 +1,183 @@
 """Golden verdicts of the scenarios that change a workspace."""
 
-from typing import Any
-
 import pytest
 
-from tests.evals.records import calling, ended, ran, result, saying
-from toolbench.engine.events import End, Ended
+from tests.evals.records import calling, ended, result, saying
+from tests.evals.trial import HandTrial
+from toolbench.engine.events import End
 from toolbench.engine.messages import SchemaError
-from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario, Verdict, Workspace
+from toolbench.evals.trials import DRAWN, PARITY
 
-
-class Trial:
-    """One trial of a scenario's parity instance, with its workspace."""
-
-    def __init__(self, slug: str, kind: str = PARITY) -> None:
-        self.scenario: Scenario = scenarios.find(slug)
-        self.instance: Instance = self.scenario.draw(7, kind=kind)
-        self.workspace: Workspace = self.scenario.open(self.instance)
-        self.id = self.instance.values["workspace_id"]
-
-    def get(self, **arguments: Any) -> Any:
-        return ran(self.workspace, "state_get", {"workspace_id": self.id, **arguments})
-
-    def patch(self, *, path: str | None = None, value: str | None = None) -> Any:
-        values = self.instance.values
-        operation = {"op": "set", "path": path or f"/draft/{values['key']}", "value": value or values["value"]}
-        return ran(self.workspace, "state_patch", {"workspace_id": self.id, "request_id": "r1", "ops": [operation]})
-
-    def judge(self, record: Ended) -> Verdict:
-        return self.scenario.judge(self.instance, record, self.workspace)
+TOO_LARGE = result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
+OUTPUT_TOO_LARGE = result("state_get", {}, code="TOOL_OUTPUT_TOO_LARGE")
+GUARDS = ["long_arguments_guard", "long_arguments_guard_uncapped"]
 
 
 @pytest.mark.parametrize("kind", [PARITY, DRAWN])
 def test_get_patch_done_passes_by_both_rules(kind: str) -> None:
-    trial = Trial("happy_path", kind)
+    trial = HandTrial("happy_path", kind)
     verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass, verdict.failure_class) == ("pass", True, True, "")
     assert (verdict.counts["calls"], verdict.counts["valid_calls"]) == (2, 2)
+    assert (verdict.category, verdict.sentence, verdict.first_bad, verdict.behaviour_seen) == ("", "", None, None)
 
 
-def test_the_final_word_decides_the_parity_pass_alone() -> None:
-    trial = Trial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "All set!")))
+@pytest.mark.parametrize("last", ["All set!", ""])
+def test_the_final_word_decides_the_parity_pass_alone(last: str) -> None:
+    trial = HandTrial("happy_path")
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, last)))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, False)
     assert verdict.category == "ASSERTION_FAILED"
 
 
+def test_reading_alone_is_not_enough() -> None:
+    trial = HandTrial("happy_path")
+    verdict = trial.judge(ended(calling(0, trial.get()), saying(1, "Done.")))
+    assert (verdict.outcome, verdict.failure_class) == ("fail", "never_patched")
+    assert verdict.sentence == "Turn 2: the run ends here; state_patch was never called."
+
+
+def test_a_wrong_value_is_named_with_its_call() -> None:
+    trial = HandTrial("happy_path")
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch(value="baz")), saying(2, "Done.")))
+    assert verdict.failure_class == "wrong_state"
+    assert verdict.sentence == 'Turn 2, parsed call 1: /draft/foo should be "bar"; it is "baz".'
+
+
 def test_a_wrong_type_is_said_with_its_path() -> None:
-    trial = Trial("type_error_recovery")
-    wrong = result(
-        "state_patch",
-        {"request_id": "r1", "ops": {"op": "set"}},
-        code="SCHEMA_VALIDATION_ERROR",
-        schema_errors=[SchemaError("$.ops", "type", 'the value is not of type "array"')],
-    )
+    trial = HandTrial("type_error_recovery")
+    error = SchemaError("$.ops", "type", 'the value is not of type "array"')
+    wrong = result("state_patch", {"request_id": "r1", "ops": {}}, code="ARGUMENT_ERROR", schema_errors=[error])
     verdict = trial.judge(ended(calling(0, trial.get()), calling(1, wrong), saying(2, "Done."), end=End.TOOL_ERROR))
     assert verdict.sentence == "Turn 2, parsed call 1: $.ops is an object; state_patch takes an array."
     assert (verdict.failure_class, verdict.category) == ("arguments_break_schema", "TOOL_ERROR")
     assert verdict.first_bad is not None
     assert (verdict.first_bad.turn, verdict.first_bad.call, verdict.first_bad.path) == (1, 0, "$.ops")
-    assert verdict.behaviour_seen is True
+    assert (verdict.behaviour_seen, verdict.avoided) == (True, False)
+
+
+def test_a_refused_type_that_is_mended_passes_and_was_seen() -> None:
+    trial = HandTrial("type_error_recovery")
+    wrong = result("state_patch", {"request_id": "r1", "ops": "[]"}, code="ARGUMENT_ERROR")
+    right = calling(2, trial.patch())
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, wrong), right, saying(3, "Done.")))
+    assert (verdict.outcome, verdict.behaviour_seen, verdict.avoided) == ("pass", True, False)
+
+
+def test_an_array_at_once_avoids_the_type_error() -> None:
+    trial = HandTrial("type_error_recovery")
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
+        "pass",
+        True,
+        False,
+        True,
+    )
+
+
+def test_the_id_is_seen_to_be_left_out() -> None:
+    trial = HandTrial("missing_workspace_id")
+    implicit = trial.call("state_patch", request_id="r1", ops=[{"op": "set", "path": "/draft/foo", "value": "bar"}])
+    left_out = trial.judge(ended(calling(0, trial.call("state_get")), calling(1, implicit), saying(2, "Done.")))
+    passed = trial.judge(ended(calling(0, trial.get()), calling(1, implicit), saying(2, "Done.")))
+    assert [left_out.behaviour_seen, passed.behaviour_seen] == [True, False]
+    assert [left_out.outcome, passed.outcome, passed.avoided] == ["pass", "pass", False]
+
+
+def test_a_mixed_message_that_is_mended_passes_by_both_rules() -> None:
+    trial = HandTrial("partial_success_failure")
+    mixed = calling(0, trial.get(), trial.patch(key="wrong"))
+    verdict = trial.judge(ended(mixed, calling(1, trial.patch()), saying(2, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
+
+
+def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
+    trial = HandTrial("partial_success_failure")
+    verdict = trial.judge(ended(calling(0, trial.get(), trial.patch()), saying(1, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
+        "pass",
+        False,
+        False,
+        True,
+    )
+
+
+def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
+    trial = HandTrial("partial_success_failure")
+    mixed = calling(0, trial.get(), trial.patch(key="wrong"))
+    verdict = trial.judge(ended(mixed, saying(1, "Done."), end=End.TOOL_ERROR))
+    assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
+    assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
+
+
+def test_two_calls_in_one_message_are_demanded() -> None:
+    trial = HandTrial("happy_path_parallel")
+    together = trial.judge(ended(calling(0, trial.get(), trial.patch()), saying(1, "Done.")))
+    one_by_one = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    assert (together.outcome, together.parity_pass, together.behaviour_seen) == ("pass", True, True)
+    assert (one_by_one.outcome, one_by_one.parity_pass, one_by_one.failure_class) == ("fail", False, "not_parallel")
+    assert one_by_one.avoided is False
+
+
+@pytest.mark.parametrize("slug", GUARDS)
+def test_arguments_that_are_shortened_pass_and_the_limit_was_met(slug: str) -> None:
+    trial = HandTrial(slug)
+    turns = [calling(0, trial.get()), calling(1, TOO_LARGE), calling(2, trial.patch()), saying(3, "Done.")]
+    verdict = trial.judge(ended(*turns))
+    assert (verdict.outcome, verdict.behaviour_seen) == ("pass", True)
+    assert _guard(verdict.counts) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("slug", GUARDS)
+def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
+    trial = HandTrial(slug)
+    broken = result("state_patch", '{"ops": [', code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    turns = [calling(0, trial.get()), calling(1, broken, finish="length"), saying(2, "Done.")]
+    verdict = trial.judge(ended(*turns, end=End.TOOL_ERROR))
+    assert (verdict.failure_class, verdict.behaviour_seen) == ("cut_by_length", False)
+    assert verdict.sentence.startswith("Turn 2: the answer was cut at the token limit")
+    assert _guard(verdict.counts) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("slug", GUARDS)
+def test_a_short_call_at_once_never_tried(slug: str) -> None:
+    trial = HandTrial(slug)
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
+        "pass",
+        True,
+        False,
+        True,
+    )
+    assert _guard(verdict.counts) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("slug", GUARDS)
+def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
+    trial = HandTrial(slug)
+    turns = [calling(0, trial.get()), calling(1, TOO_LARGE), saying(2, "Done.")]
+    verdict = trial.judge(ended(*turns, end=End.TOOL_ERROR))
+    assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
+    assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
+
+
+def test_going_on_after_an_overflow_passes_by_both_rules() -> None:
+    trial = HandTrial("tool_output_truncation")
+    verdict = trial.judge(ended(calling(0, OUTPUT_TOO_LARGE), calling(1, trial.patch()), saying(2, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
+
+
+def test_a_narrow_select_avoids_the_overflow_and_is_no_failure() -> None:
+    trial = HandTrial("tool_output_truncation")
+    narrow = trial.get(select=["/draft/foo"])
+    verdict = trial.judge(ended(calling(0, narrow), calling(1, trial.patch()), saying(2, "Done.")))
+    assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
+        "pass",
+        False,
+        False,
+        True,
+    )
+
+
+def _guard(counts: dict[str, int]) -> tuple[int, int, int]:
+    return counts["limit_met"], counts["cut_by_length"], counts["never_tried"]

@@ -132,5 +132,6 @@ def _otherwise(instance: Instance, ended: Ended, state: Check, behaviour: Behavi
     if not patches:
         return Problem("never_patched", at(last, path=CALLS, what="the run ends here; state_patch was never called."))
     one = patches[-1]
-    what = f"{state.name} was asked for; {state.detail}."
+    key, wanted = instance.values["key"], instance.values["value"]
+    what = f"/draft/{key} should be {shown(wanted)}; {state.detail}."
     return Problem("wrong_state", at(one.turn, call=one.place, path="$.ops", what=what))

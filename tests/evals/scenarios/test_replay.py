@@ -1,0 +1,104 @@
+"""A perfect player, who sends exactly the examples of the prompt through the real loop, passes every scenario."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.evals.scenarios.test_drawing import STATE, example_messages
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.events import Ask, Ended, Execute, Outcome
+from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import resolve
+from toolbench.engine.tools import ToolRegistry
+from toolbench.evals import scenarios
+from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario, Workspace
+
+BASE: tuple[tuple[str, JsonObject], ...] = (
+    ("infrastructure", {"request_overrides": {"parallel_tool_calls": False}}),
+    ("run", {"tool_use_mode": "enforced"}),
+)
+
+
+def body(message: JsonObject, finish: str = "stop") -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return json.dumps({"choices": [choice]}).encode()
+
+
+def perfect_answers(instance: Instance) -> Iterator[bytes]:
+    """One answer per message of the prompt's examples; the last says Done."""
+    for calls in example_messages(instance):
+        tool_calls = [
+            {"id": f"c{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for place, (name, arguments) in enumerate(calls)
+        ]
+        yield body({"content": None, "tool_calls": tool_calls}) if tool_calls else body({"content": "Done."})
+
+
+def outcome(workspace: Workspace, name: str, arguments: JsonObject) -> Outcome:
+    try:
+        return Outcome(workspace.call(name, arguments, "c"))
+    except ToolArgumentError as error:
+        return Outcome(error_code="ARGUMENT_ERROR", error_message=str(error))
+
+
+def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> Ended:
+    plan = LoopPlan(
+        model="any",
+        policy=resolve((*BASE, ("scenario", instance.layer))).policy,
+        system=instance.system,
+        user_text=instance.user_text,
+        tools=ToolRegistry(instance.tools),
+    )
+    loop = run_loop(plan, lambda event: None)
+    step = next(loop)
+    while True:
+        sent: Any
+        if isinstance(step, Ask):
+            step.decoder.feed(next(answers))
+            sent = step.decoder.close()
+        else:
+            assert isinstance(step, Execute)
+            sent = tuple(outcome(workspace, call.name, call.arguments) for call in step.calls)
+        try:
+            step = loop.send(sent)
+        except StopIteration as stop:
+            ended: Ended = stop.value
+            return ended
+
+
+@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+def test_the_examples_of_the_prompt_pass_by_both_rules(scenario: Scenario, kind: str) -> None:
+    instance = scenario.draw(3, kind=kind)
+    workspace = scenario.open(instance)
+    verdict = scenario.judge(instance, play(instance, workspace, perfect_answers(instance)), workspace)
+    assert (verdict.outcome, verdict.parity_pass, verdict.sentence) == ("pass", True, "")
+    wanted = {"happy_path": None, "type_error_recovery": False}.get(scenario.slug, True)
+    assert verdict.behaviour_seen is wanted
+
+
+@pytest.mark.parametrize("slug", ["weather", "classify_intent"])
+def test_one_right_call_passes_though_the_turns_are_used_up(slug: str) -> None:
+    scenario = scenarios.find(slug)
+    instance = scenario.draw(3)
+    workspace = scenario.open(instance)
+    arguments = instance.values | ({"confidence": 1, "reasoning": "sure"} if slug == "classify_intent" else {})
+    name = next(tool.name for tool in instance.tools if set(instance.values) <= set(tool.parameters["properties"]))
+    call = {"id": "c0", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    ended = play(instance, workspace, iter([body({"content": "", "tool_calls": [call]}, "tool_calls")]))
+    verdict = scenario.judge(instance, ended, workspace)
+    assert (ended.end, verdict.outcome) == ("MAX_TURNS_EXCEEDED", "pass")
+
+
+@pytest.mark.parametrize(("slug", "offered"), [("chat_only", False), ("chat_plain", True)])
+def test_the_controls_offer_tools_as_they_say(slug: str, offered: bool) -> None:
+    scenario = scenarios.find(slug)
+    instance = scenario.draw(3)
+    workspace = scenario.open(instance)
+    text = instance.values.get("sum") if slug == "chat_plain" else "Done."
+    ended = play(instance, workspace, iter([body({"content": text})]))
+    assert ended.turns[0].request.tools_sent is offered
+    assert scenario.judge(instance, ended, workspace).outcome == "pass"

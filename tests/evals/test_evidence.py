@@ -1,0 +1,61 @@
+"""Numerators and denominators of the named rates."""
+
+from dataclasses import replace
+
+from tests.evals.records import calling, ended, failing, result, saying
+from toolbench.engine.events import End, ExchangeError, TurnRecord
+from toolbench.engine.messages import SchemaError, TransformChange
+from toolbench.evals import evidence
+
+
+def read_from_tags(record: TurnRecord) -> TurnRecord:
+    assert record.answer is not None
+    change = TransformChange("response", evidence.TAG_TRANSFORM, "$.content", "", "")
+    return replace(record, answer=replace(record.answer, changes=(change,)))
+
+
+def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
+    broken = result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    wrong = result("state_patch", {"ops": {}}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "type", "")])
+    counts = evidence.counts(
+        ended(
+            calling(0, result("state_get", {}), ignored=2),
+            calling(1, broken),
+            calling(2, wrong),
+            calling(3, result("nobody", {}, code="TOOL_NOT_ALLOWED")),
+            calling(4, result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")),
+            saying(5, "```json", finding="parse_error"),
+            saying(6, "Done."),
+        )
+    )
+    assert counts == {
+        "calls": 4,
+        "valid_calls": 1,
+        "structured_answers": 5,
+        "calling_answers": 6,
+        "parse_error_turns": 2,
+        "calling_turns": 6,
+        "ignored_calls": 2,
+    }
+
+
+def test_calls_read_from_tags_or_text_are_not_structured() -> None:
+    tagged = read_from_tags(calling(0, result("state_get", {})))
+    record = calling(1, result("state_get", {}))
+    assert record.answer is not None
+    fallback = replace(record, answer=replace(record.answer, path="json_fallback"))
+    counts = evidence.counts(ended(tagged, fallback, saying(2, "state_get()", finding="call_in_text")))
+    assert (counts["structured_answers"], counts["calling_answers"]) == (0, 3)
+
+
+def test_tools_are_off_only_when_no_request_offered_them() -> None:
+    assert evidence.tools_off(ended(saying(0, "hi", tools_sent=False)))
+    assert not evidence.tools_off(ended(saying(0, "hi"), saying(1, "hi", tools_sent=False)))
+    assert not evidence.tools_off(ended())
+
+
+def test_a_dead_endpoint_has_answered_nothing() -> None:
+    error = ExchangeError("connection_refused", "refused")
+    assert not evidence.answered(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))
+    assert not evidence.answered(ended())
+    assert evidence.answered(ended(saying(0, "")))

@@ -1,0 +1,31 @@
+"""A scenario tried by hand: its instance, its workspace, and calls carried out as the dispatcher would."""
+
+from typing import Any
+
+from tests.evals.records import ran
+from toolbench.engine.events import Ended, ToolResult
+from toolbench.evals import scenarios
+from toolbench.evals.trials import PARITY, Instance, Scenario, Verdict, Workspace
+
+
+class HandTrial:
+    def __init__(self, slug: str, kind: str = PARITY, seed: int = 7) -> None:
+        self.scenario: Scenario = scenarios.find(slug)
+        self.instance: Instance = self.scenario.draw(seed, kind=kind)
+        self.workspace: Workspace = self.scenario.open(self.instance)
+        self.values = self.instance.values
+
+    def call(self, name: str, **arguments: Any) -> ToolResult:
+        return ran(self.workspace, name, arguments)
+
+    def get(self, **arguments: Any) -> ToolResult:
+        return self.call("state_get", **{"workspace_id": self.values["workspace_id"], **arguments})
+
+    def patch(self, *, key: str = "", value: str = "") -> ToolResult:
+        path = f"/draft/{key or self.values['key']}"
+        operation = {"op": "set", "path": path, "value": value or self.values["value"]}
+        given = {"workspace_id": self.values["workspace_id"], "request_id": "r1", "ops": [operation]}
+        return self.call("state_patch", **given)
+
+    def judge(self, record: Ended) -> Verdict:
+        return self.scenario.judge(self.instance, record, self.workspace)
