@@ -1,0 +1,54 @@
+"""Liveness: what runs, as its heartbeat says. Exit codes are not asked: a worker can be alive and deaf."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from toolbench.lab.models import Process, ServiceAddress, Trial
+
+BEAT = timedelta(seconds=60)
+FORGET = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLine:
+    name: str
+    kind: str
+    host: str
+    alive: bool
+    seconds: float  # since its last beat
+    lag_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    processes: tuple[ProcessLine, ...]
+    services: tuple[ServiceAddress, ...]
+    waiting: bool  # some trial waits
+
+    @property
+    def working(self) -> bool:
+        return any(line.alive and line.kind == "worker" for line in self.processes)
+
+
+def get_health() -> Health:
+    """Three queries. Processes silent for a day are left out."""
+    now = timezone.now()
+    rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
+    return Health(
+        processes=tuple(
+            ProcessLine(
+                name=row.name,
+                kind=row.kind,
+                host=row.host,
+                alive=now - row.seen_at < BEAT,
+                seconds=max(0.0, (now - row.seen_at).total_seconds()),
+                lag_ms=row.loop_lag_ms,
+            )
+            for row in rows
+        ),
+        services=tuple(ServiceAddress.objects.order_by("name")),
+        waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
+    )

@@ -1,0 +1,63 @@
+"""What the scenario pages show: prompts, tools and rules of one instance, the case study's own or one drawn from a
+seed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbench.engine.events import End, Ended
+from toolbench.engine.messages import Usage
+from toolbench.evals import scenarios
+from toolbench.evals.trials import Instance, Scenario
+
+MOST_DIGITS = 9
+NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPage:
+    """`tools` are (name, description, JSON Schema as text)."""
+
+    scenario: Scenario
+    instance: Instance
+    tools: tuple[tuple[str, str, str], ...]
+    layer: str
+    values: tuple[tuple[str, str], ...]
+    rule: str
+    checks: tuple[str, ...]
+    examples: tuple[str, ...]
+    seed: int
+    kind: str
+    next_seed: int
+
+
+def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
+    """By group, in catalogue order. No query: scenarios are code and data."""
+    return scenarios.groups()
+
+
+def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
+    """The parity instance, or the one drawn from `seed`. Raises KeyError for an unknown slug. No query."""
+    scenario = scenarios.find(slug)
+    drawn = seed.isascii() and seed.isdigit() and len(seed) <= MOST_DIGITS
+    number = int(seed) if drawn else 0
+    kind = "drawn" if drawn else "parity"
+    instance = scenario.draw(number, kind=kind)
+    unanswered = scenario.judge(instance, NOTHING, scenario.open(instance))
+    return ScenarioPage(
+        scenario=scenario,
+        instance=instance,
+        tools=tuple((tool.name, tool.description, _pretty(dict(tool.parameters))) for tool in instance.tools),
+        layer=_pretty(instance.layer) if instance.layer else "",
+        values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
+        rule=unanswered.rule,
+        checks=tuple(check.name for check in unanswered.checks),
+        examples=tuple(scenarios.example_sets(slug)),
+        seed=number,
+        kind=kind,
+        next_seed=number + 1,
+    )
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,112 @@
+"""What the set-up pages read: providers, models, presets and sampling profiles."""
+
+import json
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import groupby
+
+from django.db.models import Count, Q
+
+from toolbench.engine.presets import preset_description
+from toolbench.lab.models import Model, Preset, Provider, SamplingProfile, ServiceAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLine:
+    """`state` is an outcome mark, `says` its words. Whether a key is right is only known when it is used."""
+
+    provider: Provider
+    key: str
+    state: str
+    says: str
+    models: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    provider: Provider
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PresetLine:
+    name: str
+    description: str
+    patch: str
+    builtin: bool
+    used_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    name: str
+    applies_to: str
+    options: tuple[tuple[str, str], ...]
+    tags: tuple[str, ...]
+    models: int  # that it applies to
+
+
+def get_providers() -> tuple[ProviderLine, ...]:
+    """Two queries."""
+    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    live = Count("models", filter=Q(models__retired=False))
+    return tuple(_provider(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live))
+
+
+def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
+    state, says = _state(provider, ready, models)
+    key = {
+        Provider.KeySource.ENVIRONMENT: provider.key_env,
+        Provider.KeySource.STORED: "stored, encrypted",
+    }.get(Provider.KeySource(provider.key_source), "none needed")
+    return ProviderLine(provider=provider, key=key, state=state, says=says, models=models)
+
+
+def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
+    if provider.paused_reason:
+        return "infra", provider.paused_reason
+    if provider.service:
+        return ("pass", "answers") if provider.service in ready else ("na", "not running")
+    return ("pass", "ready to be asked") if models else ("na", "no model chosen yet")
+
+
+def get_models(search: str = "") -> tuple[ModelGroup, ...]:
+    """One query."""
+    rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
+    found = rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows
+    grouped = groupby(found, key=lambda model: model.provider)
+    return tuple(ModelGroup(provider, tuple(models)) for provider, models in grouped)
+
+
+def get_presets() -> tuple[PresetLine, ...]:
+    """Two queries."""
+    users: dict[str, list[str]] = {}
+    for name, workarounds in Model.objects.values_list("name", "workarounds"):
+        for preset in workarounds:
+            users.setdefault(preset, []).append(name)
+    return tuple(
+        PresetLine(
+            name=preset.name,
+            description=preset.description or (preset_description(preset.name) if preset.builtin else ""),
+            patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
+            builtin=preset.builtin,
+            used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),
+        )
+        for preset in Preset.objects.all()
+    )
+
+
+def get_profiles() -> tuple[ProfileLine, ...]:
+    """Two queries."""
+    names = list(Model.objects.values_list("name", flat=True))
+    return tuple(_profile(profile, names) for profile in SamplingProfile.objects.all())
+
+
+def _profile(profile: SamplingProfile, names: list[str]) -> ProfileLine:
+    return ProfileLine(
+        name=profile.name,
+        applies_to=profile.applies_to,
+        options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),
+        tags=tuple(profile.tags),
+        models=sum(fnmatchcase(name, profile.applies_to) for name in names),
+    )

@@ -1,0 +1,21 @@
+"""Whether everything runs: a page for people, one word for a supervisor."""
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+
+from toolbench.lab.health import get_health
+from toolbench.web.pages import page
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /health/: processes by their heartbeat, local servers by their address."""
+    return page(request, "health/show.html", {"page": get_health()}, part="processes")
+
+
+@login_not_required
+def live(request: HttpRequest) -> HttpResponse:
+    """GET /health/live: "ok" when web server and database answer. For a supervisor; says nothing else."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("ok", content_type="text/plain")

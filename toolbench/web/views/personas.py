@@ -1,0 +1,11 @@
+"""Simulated models whose true rates are known, kept apart from real ones."""
+
+from django.http import HttpRequest, HttpResponse
+
+from toolbench.lab.personas import get_personas
+from toolbench.web.pages import page
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /demo/personas/"""
+    return page(request, "personas/show.html", {"personas": get_personas()})

@@ -1,0 +1,20 @@
+"""Scenarios: what is asked, with which tools, by which rule it is judged."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from toolbench.lab.scenario_page import get_scenario, get_scenarios
+from toolbench.web.pages import page
+
+
+def list(request: HttpRequest) -> HttpResponse:
+    """GET /scenarios/"""
+    return page(request, "scenarios/list.html", {"groups": get_scenarios()})
+
+
+def show(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET /scenarios/<slug>/?seed= draws an instance; without a seed, the case study's own."""
+    try:
+        found = get_scenario(slug, request.GET.get("seed", ""))
+    except KeyError as error:
+        raise Http404 from error
+    return page(request, "scenarios/show.html", {"page": found})
