@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 _KEPT_BYTES = 2_000_000
@@ -14,7 +14,7 @@ _KEPT_BYTES = 2_000_000
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What a child runs. `environment` is all of its environment. `announces`: its first line on stdout is JSON that
-    says where it serves. `beats`: it shows that it lives by a row in the database, of this kind."""
+    says where it serves. `beats`: it shows that it lives by a row in the database. `handed`: open files it inherits."""
 
     name: str
     command: list[str]
@@ -23,14 +23,15 @@ class Spec:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10.0
     announces: bool = False
-    beats: str = ""
-    handed: tuple[int, ...] = field(default=())
+    beats: bool = False
+    handed: tuple[int, ...] = ()
 
 
 class Child:
-    """One process of a spec. Its output goes to `<logs>/<name>.log`; a long log is set aside once, as `.log.1`."""
+    """One process of a spec. Its output goes to `<logs>/<name>.log`; a long log is set aside once, as `.log.1`.
+    `handed` are open files it inherits beside those of the spec."""
 
-    def __init__(self, spec: Spec, logs: Path) -> None:
+    def __init__(self, spec: Spec, logs: Path, handed: tuple[int, ...] = ()) -> None:
         self.spec = spec
         self.log = logs / f"{spec.name}.log"
         if self.log.exists() and self.log.stat().st_size > _KEPT_BYTES:
@@ -43,7 +44,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if spec.announces else output,
                 stderr=output,
-                pass_fds=spec.handed,
+                pass_fds=(*spec.handed, *handed),
                 start_new_session=True,
             )
 
@@ -55,19 +56,30 @@ class Child:
         """None while it runs. Asking also buries it, so that a dead child is never taken for a living one."""
         return self.process.poll()
 
-    def stop(self, *, seconds: float | None = None) -> None:
-        """Asks it to stop, waits, and kills it and what it started if it does not."""
+    def ask_to_stop(self) -> None:
         if self.exit_code() is None:
             self.process.send_signal(self.spec.stop_signal)
-            try:
-                self.process.wait(self.spec.stop_seconds if seconds is None else seconds)
-            except subprocess.TimeoutExpired:
-                self.kill()
+
+    def stop(self) -> None:
+        """Asks it to stop, waits as long as its spec allows, and kills it if it does not."""
+        self.ask_to_stop()
+        try:
+            self.process.wait(self.spec.stop_seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.close()
+
+    def kill(self) -> None:
+        """Kills it and every process of its group, and waits until it is gone."""
+        self._kill_group()
+        self.process.wait()
+
+    def close(self) -> None:
+        """Lets go of what a dead child leaves: its pipe, and processes it had started."""
+        self._kill_group()
         if self.process.stdout:
             self.process.stdout.close()
 
-    def kill(self) -> None:
-        """Kills it and every process of its session group."""
+    def _kill_group(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        self.process.wait()

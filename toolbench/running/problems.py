@@ -1,5 +1,13 @@
-"""What can go wrong while starting, said in one sentence."""
+"""What is said to the person at the terminal."""
+
+from contextlib import suppress
 
 
 class Problem(Exception):
     """One sentence for the person at the terminal: what is wrong and what to do."""
+
+
+def say(text: str) -> None:
+    """Prints a line at once. A terminal that is gone is no reason to end."""
+    with suppress(OSError):
+        print(text, flush=True)

@@ -1,0 +1,57 @@
+# Toolbench. `make help` lists the verbs.
+PYTHON ?= python3
+BIN := .venv/bin
+CPUS ?= 2
+ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
+BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
+
+.DEFAULT_GOAL := help
+.PHONY: help up link worker reset run-environment environment browser test test-local lint check lock clean
+
+help:  ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
+	@echo "  Settings of up: HOST, PORT, ALLOWED_HOSTS, WORKERS, LOCAL_MODEL=0, DATABASE_URL, REDIS_URL"
+
+up: run-environment  ## Start everything and print a link to sign in; Ctrl-C stops it
+	@exec $(BIN)/python -m toolbench.running up
+
+link: run-environment  ## Print another link to sign in
+	@exec $(BIN)/python -m toolbench.running link
+
+worker: run-environment  ## Run one more worker beside those of make up
+	@exec $(BIN)/python -m toolbench.running worker
+
+reset: run-environment  ## Delete all data (asks first; YES=1 does not ask)
+	@exec $(BIN)/python -m toolbench.running reset
+
+test: environment browser  ## Every test, pages in a real headless Chromium (SKIP_BROWSER=1 leaves those out)
+	$(BIN)/python -m pytest -q -n $(CPUS) --dist loadfile -m "not local_model$(BROWSER_TESTS)"
+
+test-local: environment  ## Live tests on the local model
+	$(BIN)/python -m pytest -q -m local_model
+
+lint: environment  ## Format, lint, types, import contracts, templates
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy toolbench tests
+	$(BIN)/lint-imports
+	$(BIN)/djlint templates --check --lint --quiet
+
+check: lint test  ## All that has to be green: lint and test
+
+lock: environment  ## Renew requirements/ from pyproject.toml (needs uv)
+	uv lock
+	uv export --quiet --no-annotate --no-header --no-emit-project --no-dev -o requirements/run.txt
+	uv export --quiet --no-annotate --no-header --no-emit-project -o requirements/develop.txt
+
+clean:  ## Remove the virtual environment and caches; data stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+run-environment:
+	@$(ON_CHANGED) requirements/run.txt
+
+environment:
+	@$(ON_CHANGED) requirements/develop.txt
+
+browser: environment
+	@$(if $(filter 1,$(SKIP_BROWSER)),true,$(BIN)/python -m toolbench.running.chromium)

@@ -1,0 +1,86 @@
+"""Makes the virtual environment from a hashed list of packages: `python3 bootstrap.py requirements/run.txt`.
+
+Runs on a bare python3, also on one that is too old, so it imports only the standard library and keeps to old syntax.
+An environment that holds what the list asks for is left alone.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from typing import NoReturn
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+VENV = os.path.join(ROOT, ".venv")
+OLDEST = (3, 11)
+NEEDED_BYTES = 1_500_000_000
+
+
+def fail(sentence: str) -> NoReturn:
+    sys.exit(f"Toolbench: {sentence}")
+
+
+def fingerprint(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
+
+
+def stamp_of(path: str) -> str:
+    return os.path.join(VENV, "." + os.path.basename(path) + ".sha256")
+
+
+def is_current(path: str) -> bool:
+    """Whether the environment was made from this very list by this very Python."""
+    try:
+        with open(stamp_of(path)) as file:
+            return file.read() == fingerprint(path)
+    except OSError:
+        return False
+
+
+def check_machine() -> None:
+    if sys.version_info < OLDEST:
+        version = ".".join(str(part) for part in sys.version_info[:2])
+        fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
+    if importlib.util.find_spec("ensurepip") is None:
+        fail("needs Python's venv module: install it (Debian: apt install python3-venv) and run make again.")
+    if shutil.disk_usage(ROOT).free < NEEDED_BYTES:
+        fail("needs 1.5 GB of disk for its packages, and there is less: make room and run make again.")
+
+
+def make_environment() -> None:
+    made = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        fail(f"python3 could not make a virtual environment: {made.stdout.decode(errors='replace').strip()}")
+
+
+def install(path: str) -> None:
+    """Installs the list. Each package is checked against its hash; none brings others along."""
+    logs = os.path.join(ROOT, "var", "log")
+    os.makedirs(logs, exist_ok=True)
+    log = os.path.join(logs, "pip.log")
+    command = [os.path.join(VENV, "bin", "python"), "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
+    command += ["--no-input", "--disable-pip-version-check", "--no-compile", "--retries", "2", "-r", path]
+    with open(log, "wb") as output:
+        code = subprocess.call(command, stdout=output, stderr=output)
+    if code != 0:
+        fail(f"pip could not install the packages; is there a network, or a package index? Its own words: {log}")
+
+
+def main() -> None:
+    path = os.path.join(ROOT, sys.argv[1])
+    if is_current(path):
+        return
+    check_machine()
+    print(f"Installing packages from {sys.argv[1]} (once; a minute or two).", flush=True)
+    if not os.path.exists(os.path.join(VENV, "bin", "pip")):
+        make_environment()
+    install(path)
+    with open(stamp_of(path), "w") as file:
+        file.write(fingerprint(path))
+
+
+if __name__ == "__main__":
+    main()

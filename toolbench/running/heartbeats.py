@@ -1,0 +1,19 @@
+"""Reads who shows signs of life. A worker can be alive and deaf, so that it runs says nothing.
+
+The table belongs to the lab; only these three columns are read here.
+"""
+
+import socket
+
+import psycopg
+
+_QUERY = "SELECT pid, extract(epoch FROM now() - seen_at)::float FROM lab_process WHERE host = %s"
+
+
+def silent_seconds(database_url: str) -> dict[int, float] | None:
+    """Seconds since the last sign of life, by process number, on this host. None when the database cannot be asked."""
+    try:
+        with psycopg.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000") as connection:
+            return dict(connection.execute(_QUERY, [socket.gethostname()]).fetchall())
+    except psycopg.Error:
+        return None

@@ -1,0 +1,115 @@
+"""Where everything lies while it runs: data and logs in var/, sockets in a short private folder."""
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from toolbench.running.problems import Problem
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED_BYTES = 200_000_000
+_SOCKETS = "toolbench-"
+
+
+def var_folder() -> Path:
+    return Path(os.environ.get("TOOLBENCH_VAR", ROOT / "var")).absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of one installation."""
+
+    var: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.var / "log"
+
+    @property
+    def state(self) -> Path:
+        return self.var / "running.json"
+
+    def make(self) -> None:
+        """Makes the folders, private to their owner; refuses a disk that is full."""
+        self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.logs.mkdir(exist_ok=True)
+        if self.free_bytes() < NEEDED_BYTES:
+            raise Problem(
+                f"The disk that holds {self.var} has less than 200 MB left: make room and run `make up` again."
+            )
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.var).free
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a running `make up` tells other commands. `environment` is what they need to join in."""
+
+    base: str
+    sockets: str
+    environment: dict[str, str]
+
+    def write(self, path: Path) -> None:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({"base": self.base, "sockets": self.sockets, "environment": self.environment}, file, indent=1)
+
+
+def read_state(path: Path) -> State | None:
+    """What the last start wrote; None if there was none or it was interrupted while writing."""
+    try:
+        return State(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def socket_folder(left_behind: State | None) -> Path:
+    """A new private folder with a short name, since a socket's path may have about 100 bytes. The one that a killed
+    start left behind is removed."""
+    if left_behind:
+        remove_sockets(left_behind)
+    return Path(tempfile.mkdtemp(prefix=_SOCKETS, dir="/tmp"))
+
+
+def remove_sockets(state: State) -> None:
+    """Removes the folder of sockets; a folder that is not one of ours stays."""
+    if Path(state.sockets).name.startswith(_SOCKETS):
+        shutil.rmtree(state.sockets, ignore_errors=True)
+
+
+class Lock:
+    """A lock on a file that the kernel lets go when the last process holding it ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[str] = path.open("a")
+
+    @property
+    def handle(self) -> int:
+        """Handed to a child, it makes the child a holder too."""
+        return self._file.fileno()
+
+    def take(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
+        """Tries for so long; calls `waiting` once if it has to wait."""
+        until = time.monotonic() + seconds
+        told = False
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    return False
+            if not told:
+                waiting()
+                told = True
+            time.sleep(0.05)
+
+    def release(self) -> None:
+        self._file.close()
