@@ -1,6 +1,7 @@
 """The one driver, on the real loop and real sockets."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -70,8 +71,16 @@ class Notes:
         return [step.error.code if step.error else "" for step in self.exchanges]
 
 
-def driven(endpoint: Endpoint, notes: Notes, loop_plan: LoopPlan | None = None, *, cancel_when: str = "") -> Ended:
-    """Drives one trial. `cancel_when` names the moment at which it is cancelled: start or answering."""
+def driven(
+    endpoint: Endpoint,
+    notes: Notes,
+    loop_plan: LoopPlan | None = None,
+    *,
+    cancel_when: str = "",
+    arrived: threading.Semaphore | None = None,
+) -> Ended:
+    """Drives one trial. `cancel_when` names the moment at which it is cancelled (start, answering) or its
+    worker stopped (stopping), a moment after a request arrived."""
 
     async def run() -> Ended:
         cancelled = asyncio.Event()
@@ -80,9 +89,13 @@ def driven(endpoint: Endpoint, notes: Notes, loop_plan: LoopPlan | None = None, 
             if cancel_when == "start":
                 cancelled.set()
             driving = asyncio.create_task(drive(loop_plan or plan(), world))
-            if cancel_when == "answering":
+            if arrived is not None:
+                assert await asyncio.to_thread(arrived.acquire, timeout=20)
                 await asyncio.sleep(0.2)
+            if cancel_when == "answering":
                 cancelled.set()
+            if cancel_when == "stopping":
+                driving.cancel()
             return await driving
 
     return asyncio.run(run())
@@ -245,7 +258,7 @@ def test_the_deadline_keeps_the_half_received_answer(provider: ScriptedProvider)
     half = Answer(body=b'{"choices": [', declared=100, ending=Ending.HANG)
     provider.plays(calls(OSLO), half)
     notes = Notes()
-    ended = driven(provider.endpoint(timeouts=Timeouts(deadline=0.5)), notes)
+    ended = driven(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
     assert ended.end is End.DEADLINE_EXCEEDED
     assert notes.codes == ["", "deadline"]
     assert (notes.exchanges[1].status, notes.exchanges[1].response_body) == (200, b'{"choices": [')
@@ -263,7 +276,7 @@ def test_the_deadline_counts_the_waiting_between_attempts(provider: ScriptedProv
 def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedProvider) -> None:
     provider.plays(Answer(body=b'{"choices": [', declared=100, ending=Ending.HANG))
     notes = Notes()
-    ended = driven(provider.endpoint(), notes, cancel_when="answering")
+    ended = driven(provider.endpoint(), notes, cancel_when="answering", arrived=provider.arrived)
     assert ended.end is End.CANCELLED
     assert notes.codes == ["cancelled"]
     assert notes.exchanges[0].response_body == b'{"choices": ['
@@ -272,9 +285,20 @@ def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedProvider
 def test_a_cancel_ends_a_long_wait(provider: ScriptedProvider) -> None:
     provider.plays(replace(fails(429), headers={"retry-after": "60"}))
     notes = Notes(really_wait=True)
-    ended = driven(provider.endpoint(), notes, cancel_when="answering")
+    ended = driven(provider.endpoint(), notes, cancel_when="answering", arrived=provider.arrived)
     assert ended.end is End.CANCELLED
     assert notes.codes == ["rate_limited"]
+
+
+def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: ScriptedProvider) -> None:
+    provider.plays(Answer(body=b'{"choices": [', declared=100, ending=Ending.HANG))
+    notes = Notes()
+    with pytest.raises(asyncio.CancelledError):
+        driven(provider.endpoint(), notes, cancel_when="stopping", arrived=provider.arrived)
+    (step,) = notes.exchanges
+    assert step.error is not None
+    assert (step.error.code, step.response_body) == ("cancelled", b'{"choices": [')
+    assert "worker was stopped" in step.error.message
 
 
 def test_a_trial_cancelled_before_it_starts_sends_nothing(provider: ScriptedProvider) -> None:

@@ -62,10 +62,11 @@ async def drive(plan: LoopPlan, world: World) -> Ended:
     """Runs one trial to its end. Every end is a value: the deadline, a cancel and a closed gate are sent into the
     loop as Stop, after what was under way has been recorded. Errors of the recorder and of the gate, and the task's
     own cancellation, pass through."""
-    trial = _Trial(world)
+    limit = asyncio.timeout(world.endpoint.timeouts.deadline)
+    trial = _Trial(world, limit)
     loop = run_loop(plan, trial.listen)
     try:
-        async with asyncio.timeout(world.endpoint.timeouts.deadline) as limit, _watching(world.cancelled, limit):
+        async with limit, _watching(world.cancelled, limit):
             return await trial.run(loop)
     except TimeoutError:
         if not limit.expired():
@@ -103,8 +104,9 @@ async def _watching(cancelled: asyncio.Event, limit: asyncio.Timeout) -> AsyncIt
 class _Trial:
     """One running trial. It hears of tool results from the loop's events, since refused calls never reach it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, limit: asyncio.Timeout) -> None:
         self._world = world
+        self._limit = limit
         self._log = StepLog(world.recorder, world.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
@@ -115,7 +117,7 @@ class _Trial:
         self._world.emit(event)
 
     def interruption(self) -> StopReason:
-        """Why the trial is being cut off."""
+        """Why the limit has passed."""
         return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
 
     async def run(self, loop: Loop) -> Ended:
@@ -157,11 +159,17 @@ class _Trial:
         try:
             await self._world.door.carry(exchange)
         except asyncio.CancelledError:
-            self._log.exchange(attempt, exchange, failure(self.interruption().value, status=exchange.status))
+            self._log.exchange(attempt, exchange, self._cut_off(exchange))
             raise
         read = exchange.error() or _read(ask, exchange)
         self._log.exchange(attempt, exchange, read)
         return exchange, read
+
+    def _cut_off(self, exchange: Exchange) -> ExchangeError:
+        """Why an exchange was cut off: by the trial's limit, or because this task is being stopped."""
+        if self._limit.expired():
+            return failure(self.interruption().value, status=exchange.status)
+        return failure("cancelled", "The worker was stopped while the request was under way.", status=exchange.status)
 
     def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
         return tuple(self._call(call) for call in wanted.calls)
