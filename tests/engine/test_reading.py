@@ -38,7 +38,15 @@ def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"), [('"f" is a tool', None), ("f(1) or g(2)?", None), ("`g(1)`", "g"), ("", None)]
+    ("text", "meant"),
+    [
+        ('"f" is a tool', None),
+        ("f(1) or g(2)?", None),
+        ("`g(1)`", "g"),
+        ('g {"a": 1}', "g"),
+        ('Message 2\n  g {"a": 1}\nDone.', "g"),
+        ("", None),
+    ],
 )
 def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
     assert meant_call(text, NAMES) == meant

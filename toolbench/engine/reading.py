@@ -164,5 +164,11 @@ def _mentioned(text: str, names: Collection[str]) -> str | None:
 
 
 def _spelled_as_code(text: str, names: Collection[str]) -> str | None:
-    bare = text.strip().strip("[]` \n")
-    return next((name for name in names if bare.startswith(f"{name}(") and bare.endswith(")")), None)
+    """A tool's name with its arguments behind it, `name(…)` or `name {…}`, as the whole text or a line of it."""
+    whole = text.strip().strip("[]` \n")
+    lines = (whole, *(line.strip() for line in whole.splitlines()))
+    return next((name for line in lines for name in names if _spells(line, name)), None)
+
+
+def _spells(line: str, name: str) -> bool:
+    return line.startswith((f"{name}(", f"{name} {{")) and line.endswith((")", "}"))
