@@ -46,7 +46,7 @@ def test_every_frozen_key_names_its_layer_and_the_scenario_comes_last() -> None:
     layers = [["provider default", {"max_turns": 9}], ["preset x", {"max_tool_args_bytes": 1000}]]
     config = make_config(run, layers=layers)
     make_cell(config, "long_arguments_guard")
-    keys = {key.key: key for key in get_run_page(run.pk, scenario="long_arguments_guard").frozen}
+    keys = {key.key: key for key in get_run_page(run.pk, scenario="long_arguments_guard").frozen.chosen}
     assert (keys["max_turns"].value, keys["max_turns"].origin) == (9, "provider default")
     assert keys["max_tool_args_bytes"].value == 300
     assert "long_arguments_guard" in keys["max_tool_args_bytes"].origin

@@ -8,6 +8,7 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from toolbench.engine.errors import PolicyError
+from toolbench.engine.layering import ENGINE
 from toolbench.engine.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
@@ -68,6 +69,14 @@ class FrozenKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Frozen:
+    """A configuration's keys: those that some layer chose, and those at the engine's default."""
+
+    chosen: tuple[FrozenKey, ...] = ()
+    defaults: tuple[FrozenKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunPage:
     run: Run
     live: bool
@@ -78,7 +87,7 @@ class RunPage:
     retryable: int
     shown: RunConfig | None
     shown_scenario: str
-    frozen: tuple[FrozenKey, ...]
+    frozen: Frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ def get_run_page(run_id: int, *, config_id: int | None = None, scenario: str = "
         retryable=whole.infra,
         shown=shown,
         shown_scenario=scenario,
-        frozen=frozen_keys(shown, scenario) if shown else (),
+        frozen=frozen_keys(shown, scenario) if shown else Frozen(),
     )
 
 
@@ -190,19 +199,19 @@ def _groups(run: Run) -> tuple[FailureGroup, ...]:
     )
 
 
-def frozen_keys(config: RunConfig, scenario: str = "") -> tuple[FrozenKey, ...]:
-    """Every key that some layer set, its value and the layer it comes from; with a scenario, its layer on top. Layers
-    frozen by a version that knew other keys are shown as they stand."""
+def frozen_keys(config: RunConfig, scenario: str = "") -> Frozen:
+    """Every key, its value and the layer it comes from; with a scenario, its layer on top. Layers frozen by a version
+    that knew other keys are shown as they stand."""
     layers = [(name, patch) for name, patch in config.layers]
     if found := next((one for one in scenarios.all() if one.slug == scenario), None):
         layers.append((f"scenario {found.slug}", found.draw(0, kind="parity").layer))
     try:
         resolved = resolve(layers)
     except PolicyError:
-        return tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
-    return tuple(
-        FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())
-    )
+        return Frozen(tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items()))
+    keys = [FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())]
+    chosen = tuple(key for key in keys if key.origin != ENGINE)
+    return Frozen(chosen, tuple(key for key in keys if key.origin == ENGINE))
 
 
 def _value(policy: object, key: str) -> object:

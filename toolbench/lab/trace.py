@@ -218,7 +218,7 @@ def _exchange_lines(step: Step, facts: JsonObject, whole: float) -> list[RailSte
     changes = len(facts.get("response_changes", ()))
     calls, ignored = facts.get("calls", ()), facts.get("ignored_calls", 0)
     troubled = bool(facts.get("findings"))
-    after = RailStep(f"{step.ordinal}.transforms", "transforms", "After transforms", _count(changes, "change"))
+    after = RailStep(f"{step.ordinal}.transforms", "transforms", f"After transforms, {_count(changes, 'change')}", "")
     left_out = f", {ignored} ignored" if ignored else ""
     parsed = RailStep(
         f"{step.ordinal}.calls", "calls", f"Parsed calls, {len(calls)}{left_out}", step.finish_reason, bad=troubled

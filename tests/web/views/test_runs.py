@@ -1,0 +1,108 @@
+"""The runs pages: the form says what it takes and what is wrong; buttons say what they did."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from toolbench.lab.models import Model, Provider, Run, SamplingProfile
+
+pytestmark = pytest.mark.django_db
+
+
+def local_model() -> Model:
+    SamplingProfile.objects.get_or_create(name="default")
+    return make_model("persona-a", provider=make_provider("Personas", kind=Provider.Kind.SIMULATED))
+
+
+def asked(model: Model, **changes: object) -> dict[str, object]:
+    form = {"models": model.pk, "scenarios": "happy_path", "profiles": "default", "strategies": "production"}
+    form |= {"methods": "native", "trials": "3", "instance_kind": "parity"}
+    return form | {"tool_use_mode": "enforced", "tool_failure_policy": "fatal"} | changes
+
+
+def test_starting_leads_to_the_run(owner_client: Client) -> None:
+    response = owner_client.post("/runs/new/", asked(local_model()))
+    run = Run.objects.get()
+    assert response.headers["location"] == f"/runs/{run.pk}/"
+    assert run.trials.count() == 3
+
+
+def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) -> None:
+    response = owner_client.get("/runs/new/", asked(local_model()), headers={"HX-Request": "true"})
+    text = response.content.decode()
+    assert "Start 3 trials" in text
+    assert "<html" not in text
+    assert not Run.objects.exists()
+
+
+def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(owner_client: Client) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    model = make_model()
+    response = owner_client.post("/runs/new/", asked(model, trials="200"))
+    assert "may cost money" in response.content.decode()
+    assert not Run.objects.exists()
+    owner_client.post("/runs/new/", asked(model, trials="200", confirmed="1"))
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"models": "999999"}, "not one of the available choices"),
+        ({"models": "x\0y"}, "not one of the available choices"),
+        ({"trials": "0"}, "greater than or equal to 1"),
+        ({"trials": "many"}, "Enter a whole number"),
+        ({"overrides": "{"}, "This is not JSON: line 1"),
+        ({"overrides": "[" * 100_000}, "This is not JSON"),
+        ({"overrides": "[]"}, "JSON object"),
+        ({"overrides": '{"max_turn": 3}'}, "max_turn"),
+        ({"scenarios": []}, "Choose at least one scenario"),
+    ],
+)
+def test_bad_input_gets_a_sentence_beside_its_field_and_starts_nothing(
+    owner_client: Client, changes: dict[str, object], sentence: str
+) -> None:
+    response = owner_client.post("/runs/new/", asked(local_model(), **changes))
+    assert response.status_code == 200
+    assert sentence in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_a_run_that_is_over_is_not_polled(owner_client: Client) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 1})
+    assert "hx-trigger" not in owner_client.get(f"/runs/{run.pk}/").content.decode()
+    Run.objects.update(state=Run.State.RUNNING)
+    fragment = owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}).content.decode()
+    assert 'hx-trigger="every 1s"' in fragment
+    assert "<html" not in fragment
+
+
+def test_what_cannot_be_done_is_said_and_the_run_stays(owner_client: Client) -> None:
+    run = make_run()
+    response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "cancel"}, follow=True)
+    assert "nothing to cancel" in response.content.decode()
+    response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "explode"}, follow=True)
+    assert "not known" in response.content.decode()
+
+
+@pytest.mark.parametrize("cap", ["-1", "1e9", "x", "²"])
+def test_a_cap_that_is_no_number_changes_nothing(owner_client: Client, cap: str) -> None:
+    run = make_run(state=Run.State.PAUSED, request_cap=5, requests_reserved=5)
+    response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "raise", "request_cap": cap}, follow=True)
+    assert "not a whole number" in response.content.decode()
+    assert Run.objects.get().request_cap == 5
+
+
+def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
+    run = make_run(simulated=True)
+    assert "Simulated." in owner_client.get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_an_unknown_run_is_a_page_that_says_so(owner_client: Client) -> None:
+    assert owner_client.get("/runs/424242/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/runs/", "/demo/", "/runs/new/", "/trials/", "/latency/"])
+def test_every_page_has_something_to_say_when_there_is_nothing(owner_client: Client, path: str) -> None:
+    assert owner_client.get(path).status_code == 200

@@ -1,0 +1,61 @@
+"""The trial page shows what models write without ever running it."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
+from tests.lab.test_trace import failed_trial
+from toolbench.lab.models import Trial
+
+pytestmark = pytest.mark.django_db
+
+SCRIPT = "<script>document.title='owned'</script>"
+
+
+def test_markup_from_a_model_is_text_everywhere(owner_client: Client) -> None:
+    config = make_config(make_run(title=SCRIPT), make_model(SCRIPT))
+    trial = make_trial(make_cell(config), "fail", sentence=SCRIPT, final_text=SCRIPT.encode(), upstream=SCRIPT)
+    facts = {"message": {"content": SCRIPT}, "findings": [{"code": "x", "message": SCRIPT, "path": SCRIPT}]}
+    make_step(trial, bodies={"response": SCRIPT.encode(), "facts": facts})
+    make_step(trial, kind="tool", tool_name=SCRIPT, ok=False, error_code="TOOL_NOT_ALLOWED")
+    for path in (f"/trials/{trial.pk}/", f"/trials/{trial.pk}/?step=0.calls", "/trials/", f"/runs/{trial.run_id}/"):
+        assert "<script>document" not in owner_client.get(path).content.decode()
+
+
+def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), final_text=b"a\0b\xed\xa0\x80c")
+    make_step(trial, bodies={"response": b'{"x": "\\u0000 \\ud800"}', "facts": {"message": {"content": "\0\ud800"}}})
+    response = owner_client.get(f"/trials/{trial.pk}/")
+    assert response.status_code == 200
+    assert "a␀b" in response.content.decode()
+
+
+def test_the_address_of_a_step_opens_that_step(owner_client: Client) -> None:
+    trial = failed_trial()
+    text = owner_client.get(f"/trials/{trial.pk}/?step=0.response").content.decode()
+    assert "Turn 1, raw response" in text
+
+
+def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    running, done = make_trial(cell, "running"), make_trial(cell)
+    assert "hx-trigger" in owner_client.get(f"/trials/{running.pk}/").content.decode()
+    assert "hx-trigger" not in owner_client.get(f"/trials/{done.pk}/").content.decode()
+
+
+def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:
+    trial = failed_trial()
+    owner_client.post(f"/trials/{trial.pk}/note/", {"label": "odd", "note": "ask them", "next": "https://evil.test/"})
+    after = Trial.objects.get(pk=trial.pk)
+    assert (after.label, after.note, after.outcome) == ("odd", "ask them", "fail")
+
+
+def test_dropped_tools_are_named_in_the_verdict(owner_client: Client) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "fail", tools_dropped=True, rendered_prompt=b"<|im_start|>")
+    text = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    assert "The tools never reached the model" in text
+    assert "&lt;|im_start|&gt;" in text
+
+
+def test_an_unknown_trial_is_a_page_that_says_so(owner_client: Client) -> None:
+    assert owner_client.get("/trials/424242/").status_code == 404
