@@ -263,6 +263,16 @@ def test_a_failure_later_keeps_the_turns_before() -> None:
     assert played.ended.usage.input_tokens == 10
 
 
+def test_falling_back_twice_is_no_use() -> None:
+    played = play(plan(fallback_retry_count=2), [no_tool_support(), no_tool_support()])
+    assert (played.ended.end, len(played.bodies)) == (End.PROVIDER_ERROR, 2)
+
+
+def test_the_next_turn_after_asking_again_offers_tools_only_if_they_were_kept() -> None:
+    kept = play(plan(fix_empty_final_disable_tools=False), [GET_CALL, BLANK, GET_CALL, DONE])
+    assert ["tools" in sent for sent in kept.bodies] == [True] * 4
+
+
 # being stopped
 
 

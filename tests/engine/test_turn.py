@@ -3,14 +3,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.engine.scripted import GET, PATCH, TOOLS, answer, call, calling, play
 from tests.engine.scripted import plan as planned
 from toolbench.engine.errors import PlanError
+from toolbench.engine.events import End
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy import resolve
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
-from toolbench.engine.transforms import UnknownTransform
+from toolbench.engine.transforms import UnknownTransform, names
 from toolbench.engine.turn import TurnSetup, ask_turn, build_request, prepare_turns
 
 KINDS = ("message", "tool", "response", "tool_call", "tool_result")
@@ -202,9 +205,52 @@ def test_transforms_of_answer_and_calls_are_applied_in_order_and_told() -> None:
     assert {change.kind for change in turn.changes} == {"response", "tool_call"}
 
 
+def test_calls_that_are_ignored_are_not_transformed() -> None:
+    transforms = "assistant_tool_calls_arguments_blank_to_empty_object"
+    turn = read(setup(tool_call_transforms=transforms), calling(call(arguments="")), with_tools=False)
+    assert (turn.changes, turn.ignored_calls) == ((), 1)
+
+
+def test_what_the_method_asks_with_is_not_overridden() -> None:
+    sent = body(setup(method="constrained", constraint="grammar", request_overrides={"grammar": "mine", "top_k": 1}))
+    assert (sent["grammar"] != "mine", sent["top_k"]) == (True, 1)
+
+
 def test_the_methods_prompts_are_never_mixed() -> None:
     native, text = body(setup()), body(setup(method="text_json"))
     assert "```json" not in json.dumps(native)
     assert "tools" not in text
     assert "tool_choice" not in text
     assert PATCH.name in text["messages"][0]["content"]
+
+
+KEYS = st.sampled_from(
+    ["content", "tool_calls", "function_call", "function", "name", "arguments", "id", "text", "final"]
+)
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    [
+        "state_get",
+        '{"name":"state_get","arguments":{}}',
+        "```json\n{",
+        "<tool_call>state_get {}</tool_call>",
+        '{"final":1}',
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("method", ["native", "text_json", "constrained"])
+@settings(deadline=None, database=None, max_examples=150)
+@given(message=st.dictionaries(KEYS, VALUES, max_size=4))
+def test_no_message_breaks_the_reading_with_every_transform_on(method: str, message: JsonObject) -> None:
+    every: dict[str, Any] = {f"{kind}_transforms": names(kind) for kind in KINDS}
+    raw = json.dumps({"choices": [{"message": message}]}).encode()
+    played = play(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
+    assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
+    results = [sent for sent in played.ended.history if sent["role"] == "tool"]
+    assert len(calls) == len(results), "every call in the history has its result"

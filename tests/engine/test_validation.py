@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,12 @@ def test_a_lone_surrogate_is_a_violation_and_not_a_crash() -> None:
 def test_a_schema_that_cannot_be_used_is_refused_before_the_run(schema: dict[str, Any]) -> None:
     with pytest.raises(PlanError, match="tool t "):
         check_schema(ToolDefinition("t", "", schema))
+
+
+def test_a_schema_reads_no_file(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text("{}")
+    with pytest.raises(PlanError):
+        check_schema(ToolDefinition("t", "", {"$ref": (tmp_path / "schema.json").as_uri()}))
 
 
 def test_paths_quote_odd_names() -> None:

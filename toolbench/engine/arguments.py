@@ -51,12 +51,10 @@ def _from_text(text: str, max_bytes: int) -> ReadArguments:
     try:
         value = read_json(text)
         if isinstance(value, str):
-            size = utf8_size(value)
-            value = read_json(value) if size <= max_bytes else None
+            size = utf8_size(value)  # never more than that of the text it stood in
+            value = read_json(value)
     except BadJson as error:
         return _invalid(size, str(error))
-    if size > max_bytes:
-        return _too_large(size, max_bytes)
     return _object_or_invalid(value, size)
 
 

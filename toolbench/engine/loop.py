@@ -52,7 +52,6 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
             stopped = yield from _execute(run, turn, answer)
             if stopped:
                 return stopped
-            with_tools = run.offers_tools
         elif run.wants_final_text(answer):
             with_tools = run.ask_for_final_text(turn)
         else:
@@ -132,7 +131,7 @@ class _Run:
     def wants_final_text(self, answer: Turn) -> bool:
         """Whether a blank answer after tool calls is worth one more request; once per run."""
         policy = self.setup.policy
-        wanted = policy.fix_empty_final and policy.tool_use_mode != "disabled" and not self._asked_for_final_text
+        wanted = policy.fix_empty_final and not self._asked_for_final_text
         return wanted and self.ledger.any_calls and not answer.text.strip()
 
     def ask_for_final_text(self, turn: int) -> bool:

@@ -126,11 +126,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms)
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
-    calls = _repaired(list(read.calls))
-    if with_tools and policy.tool_call_transforms:
-        calls, call_changes = apply_calls(calls, policy.tool_call_transforms)
-        calls, changes = _repaired(calls), (*changes, *call_changes)
-    kept = calls[: setup.calls_kept] if with_tools else []
+    calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
+    kept = _repaired(calls)[: setup.calls_kept] if with_tools else []
     return Turn(
         message=setup.asking.assistant_message(_rememberable(message), kept),
         text=read.text,
@@ -140,7 +137,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         finish_reason=answer.finish_reason,
         usage=answer.usage,
         path=read.path,
-        changes=changes,
+        changes=(*changes, *call_changes),
         findings=(*answer.findings, *read.findings),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
