@@ -87,6 +87,7 @@ class Scenario(Protocol):
     intent: str  # one plain sentence for the pages
     control: bool
     public: bool
+    methods: tuple[str, ...]  # the ways of asking that can express the task
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
 

@@ -150,16 +150,3 @@ def test_three_seeds_in_a_row_cover_the_three_workspaces() -> None:
 def test_weather_asks_about_another_city_in_every_repeat() -> None:
     weather = scenarios.find("weather")
     assert len({weather.draw(seed, kind=PARITY).values["city"] for seed in range(1, 13)}) == 12
-
-
-def test_few_shot_sets_are_solved_exchanges_about_other_cities() -> None:
-    found = scenarios.example_sets("weather")
-    assert list(found) == ["weather-1"]
-    messages = found["weather-1"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"] * 3
-    shown = {
-        json.loads(one["tool_calls"][0]["function"]["arguments"])["city"] for one in messages if "tool_calls" in one
-    }
-    asked = {scenarios.find("weather").draw(seed).values["city"] for seed in range(200)}
-    assert shown.isdisjoint(asked)
-    assert scenarios.example_sets("happy_path") == {}

@@ -59,3 +59,8 @@ def test_groups_keep_controls_apart() -> None:
 def test_an_unknown_slug_is_said() -> None:
     with pytest.raises(KeyError, match="there is no scenario nobody"):
         scenarios.find("nobody")
+
+
+def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() -> None:
+    narrow = {scenario.slug: scenario.methods for scenario in scenarios.all() if len(scenario.methods) < 4}
+    assert narrow == dict.fromkeys(["partial_success_failure", "happy_path_parallel"], ("native", "template"))

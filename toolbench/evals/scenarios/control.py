@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
 from toolbench.evals import judging, parity
 from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
 from toolbench.evals.evidence import any_calls
@@ -34,7 +35,7 @@ class Control:
     group: str = "control"
     control: bool = True
     public: bool = True
-    methods: tuple[str, ...] = ("native", "text_json", "template", "constrained")
+    methods: tuple[str, ...] = METHODS
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)

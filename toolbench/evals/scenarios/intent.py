@@ -2,6 +2,7 @@
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import definition
@@ -21,7 +22,7 @@ class ClassifyIntent:
     intent = "Sort a question into one of three workspaces: a valid call is easy to force, a right one is not."
     control = False
     public = True
-    methods = ("native", "text_json", "template", "constrained")
+    methods: tuple[str, ...] = METHODS
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         texts = _texts()

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
 from toolbench.evals import judging, parity
 from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
 from toolbench.evals.evidence import any_calls, called
@@ -37,7 +38,7 @@ class StateScenario:
     group: str = "tools"
     control: bool = False
     public: bool = True
-    methods: tuple[str, ...] = ("native", "text_json", "template", "constrained")
+    methods: tuple[str, ...] = METHODS
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)

@@ -2,6 +2,7 @@
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import definition, distractors
@@ -22,7 +23,7 @@ class Weather:
     intent = "Ask about the weather in a city: one call of get_weather with that city."
     control = False
     public = True
-    methods = ("native", "text_json", "template", "constrained")
+    methods: tuple[str, ...] = METHODS
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         texts = _texts()
