@@ -1,14 +1,18 @@
-"""What the first page shows, in its order: what can be connected, the local run, the published matrix, failures worth
-opening, one's own runs."""
+"""What the first page shows, in its order: what can be connected, the published matrix, failures worth opening,
+one's own runs. The local run in between is `local_run`'s."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
 
-from toolbench.lab.local_run import INTENT_PURPOSE, PURPOSE, LocalBox, get_local_box
-from toolbench.lab.models import Process, Provider, Run, Trial
+from toolbench.lab.connecting import DetectedKey, detected_keys, templates
+from toolbench.lab.local_run import INTENT_PURPOSE, PURPOSE
+from toolbench.lab.local_servers import LocalServer, find_local_servers
+from toolbench.lab.models import Process, Run, Trial
 from toolbench.lab.published import Published, get_published
+from toolbench.lab.setup_pages import ProviderLine, get_providers
+from toolbench.providers.templates import ProviderTemplate
 
 LOOK_BACK = 400  # failed trials, newest first, among which three of different classes are looked for
 WORTH = 3
@@ -29,20 +33,24 @@ class WorthOpening:
 class FirstPage:
     """`working` is False when no worker has beaten for a minute: then trials only wait."""
 
-    providers: tuple[Provider, ...]
-    local: LocalBox
+    keys: tuple[DetectedKey, ...]
+    servers: tuple[LocalServer, ...]
+    templates: tuple[ProviderTemplate, ...]
+    connected: tuple[ProviderLine, ...]
     published: Published | None
     failures: tuple[WorthOpening, ...]
     recent: tuple[Run, ...]
     working: bool
 
 
-def get_first_page() -> FirstPage:
+def get_first_page(*, look_again: bool = False) -> FirstPage:
     """A fixed number of queries: none of them grows with the number of trials."""
     mine = Run.objects.filter(simulated=False, deleted_at=None).exclude(purpose__in=[PURPOSE, INTENT_PURPOSE])
     return FirstPage(
-        providers=tuple(Provider.objects.exclude(kind=Provider.Kind.SIMULATED)),
-        local=get_local_box(),
+        keys=detected_keys(),
+        servers=find_local_servers(again=look_again),
+        templates=templates(),
+        connected=tuple(line for line in get_providers() if line.own),
         published=get_published(),
         failures=_failures(),
         recent=tuple(mine[:RECENT]),

@@ -1,14 +1,18 @@
 """What the set-up pages read: providers, models, presets and sampling profiles."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
 from django.db.models import Count, Q
 
 from toolbench.engine.presets import preset_description
-from toolbench.lab.models import Model, Preset, Provider, SamplingProfile, ServiceAddress
+from toolbench.lab.connecting import NoAnswer, list_models
+from toolbench.lab.keys import KeyUnavailable, endpoint_key
+from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
+
+MOST_OFFERED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,29 @@ class ProviderLine:
     state: str
     says: str
     models: int
+    runs: int = 0
+
+    @property
+    def own(self) -> bool:
+        """Connected by a person, so it can be edited and deleted; the rest comes with Toolbench."""
+        return not self.provider.service
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedModel:
+    name: str
+    there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a provider's own list has, or `trouble`: why there is none and what to do."""
+
+    provider: Provider
+    models: tuple[OfferedModel, ...]
+    total: int
+    search: str
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +80,29 @@ def get_providers() -> tuple[ProviderLine, ...]:
     return tuple(_provider(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live))
 
 
+def get_provider(provider_id: int) -> ProviderLine:
+    """Three queries. Raises Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    counted = provider.models.filter(retired=False).count()
+    runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
+    return replace(_provider(provider, ready, counted), runs=runs)
+
+
+def get_offer(provider_id: int, search: str = "") -> Offer:
+    """Asks the provider for its list; three queries. Not in a thread with an event loop."""
+    provider = Provider.objects.get(pk=provider_id)
+    try:
+        names = list_models(provider_id)
+    except NoAnswer as error:
+        return Offer(provider, (), 0, search, str(error))
+    there = set(provider.models.values_list("name", flat=True))
+    wanted = [name for name in names if search.lower() in name.lower()]
+    return Offer(
+        provider, tuple(OfferedModel(name, name in there) for name in wanted[:MOST_OFFERED]), len(names), search
+    )
+
+
 def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
     state, says = _state(provider, ready, models)
     key = {
@@ -63,6 +113,10 @@ def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
 
 
 def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
+    try:
+        endpoint_key(provider)
+    except KeyUnavailable as error:
+        return "infra", str(error)
     if provider.paused_reason:
         return "infra", provider.paused_reason
     if provider.service:

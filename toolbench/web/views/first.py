@@ -3,9 +3,13 @@
 from django.http import HttpRequest, HttpResponse
 
 from toolbench.lab.first_page import get_first_page
-from toolbench.web.pages import page
+from toolbench.lab.local_run import get_local_box
+from toolbench.web.pages import page, wants_part
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /; htmx asks for the local run alone while it goes on."""
-    return page(request, "first/show.html", {"page": get_first_page()}, part="local")
+    """GET /; htmx asks for the local run alone while it goes on. ?look=again looks for local servers anew."""
+    context: dict[str, object] = {"local": get_local_box()}
+    if not wants_part(request):
+        context["page"] = get_first_page(look_again="look" in request.GET)
+    return page(request, "first/show.html", context, part="local")

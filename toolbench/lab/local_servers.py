@@ -1,0 +1,54 @@
+"""Model servers on this machine: looked for on their usual ports, offered when they list their models."""
+
+import asyncio
+from dataclasses import dataclass
+
+from django.core.cache import cache
+
+from toolbench.lab.models import Provider
+from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.listing import ExchangeFailed, list_models
+from toolbench.providers.templates import ProviderTemplate, all_templates
+
+KEPT_SECONDS = 30
+PATIENCE = Timeouts(connect=0.3, read=1.5, deadline=2.0)
+SEEN = "local-servers"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """`models` is None when nothing answers there; `provider_id` the provider that is connected to it already."""
+
+    template: ProviderTemplate
+    models: int | None
+    provider_id: int | None
+
+
+def find_local_servers(*, again: bool = False) -> tuple[LocalServer, ...]:
+    """Every kind that is known, answering or not. One query; the network is asked every 30 seconds at most, or when
+    told to look again. Not in a thread with an event loop."""
+    seen: dict[str, int | None] | None = None if again else cache.get(SEEN)
+    if seen is None:
+        seen = asyncio.run(_look())
+        cache.set(SEEN, seen, KEPT_SECONDS)
+    connected = dict(Provider.objects.filter(template__in=list(seen)).values_list("template", "pk"))
+    return tuple(LocalServer(found, seen.get(found.slug), connected.get(found.slug)) for found in _candidates())
+
+
+def _candidates() -> tuple[ProviderTemplate, ...]:
+    return tuple(template for template in all_templates().values() if template.probe_port)
+
+
+async def _look() -> dict[str, int | None]:
+    found = _candidates()
+    counts = await asyncio.gather(*(_count_models(template) for template in found))
+    return {template.slug: count for template, count in zip(found, counts, strict=True)}
+
+
+async def _count_models(template: ProviderTemplate) -> int | None:
+    endpoint = Endpoint(base_url=template.base_url, model="", api_prefix=template.api_prefix, timeouts=PATIENCE)
+    try:
+        async with asyncio.timeout(PATIENCE.deadline):
+            return len(await list_models(endpoint))
+    except (ExchangeFailed, TimeoutError):
+        return None

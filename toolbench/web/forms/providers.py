@@ -1,0 +1,92 @@
+"""What a person writes of a provider, read into a Connection; the rules themselves are the lab's."""
+
+import json
+from typing import Any
+
+from django import forms
+
+from toolbench.lab.connecting import Connection, templates
+from toolbench.lab.models import Provider
+
+
+class JsonObjectField(forms.CharField):
+    """A JSON object as text; blank is {}."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value).strip()
+        try:
+            found = json.loads(text or "{}")
+        except RecursionError as error:
+            raise forms.ValidationError("This is not JSON: it is nested too deeply.") from error
+        except ValueError as error:
+            raise forms.ValidationError(f"This is not JSON: {error}.") from error
+        if not isinstance(found, dict):
+            raise forms.ValidationError("This must be a JSON object, in braces.")
+        return found
+
+
+class ProviderForm(forms.Form):
+    """A template fills what is left blank. A blank key leaves a stored one as it is."""
+
+    template = forms.ChoiceField(required=False, label="Template")
+    name = forms.CharField(required=False, max_length=80, label="Name")
+    base_url = forms.CharField(required=False, max_length=300, label="Base URL")
+    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix")
+    key = forms.CharField(
+        required=False,
+        max_length=4000,
+        label="Key",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    key_env = forms.CharField(required=False, max_length=80, label="Or the variable that holds it")
+    concurrency = forms.IntegerField(required=False, initial=8, label="Trials at once")
+    max_attempts = forms.IntegerField(required=False, initial=3, label="Attempts for a request")
+    connect_seconds = forms.FloatField(required=False, min_value=0.1, max_value=600, label="Connect timeout, s")
+    read_seconds = forms.FloatField(required=False, min_value=0.1, max_value=3600, label="Read timeout, s")
+    headers = JsonObjectField(required=False, label="Extra headers")
+    option_defaults = JsonObjectField(required=False, label="Default options")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["template"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "Any OpenAI-compatible endpoint"), *((one.slug, one.title) for one in templates())]
+
+    @classmethod
+    def of(cls, provider: Provider) -> "ProviderForm":
+        """The form filled with a provider; its key is never shown."""
+        names = [name for name in cls.base_fields if name not in {"key", "headers", "option_defaults"}]
+        texts = {name: _text(getattr(provider, name)) for name in ("headers", "option_defaults")}
+        return cls(initial={name: getattr(provider, name) for name in names} | texts)
+
+    def connection(self) -> Connection:
+        """Only after is_valid()."""
+        data = self.cleaned_data
+        known = next((one for one in templates() if one.slug == data["template"]), None)
+        typed = data["base_url"].strip()
+        return Connection(
+            name=data["name"] or (known.title if known else ""),
+            base_url=typed or (known.base_url if known else ""),
+            api_prefix=data["api_prefix"] or (known.api_prefix if known and not typed else "/v1"),
+            template=data["template"],
+            key=data["key"],
+            key_env=data["key_env"],
+            headers=data["headers"],
+            option_defaults=data["option_defaults"],
+            connect_seconds=data["connect_seconds"],
+            read_seconds=data["read_seconds"],
+            max_attempts=3 if data["max_attempts"] is None else data["max_attempts"],
+            concurrency=8 if data["concurrency"] is None else data["concurrency"],
+        )
+
+    def take(self, errors: dict[str, list[str]]) -> None:
+        """Shows the lab's refusal beside its fields."""
+        for name, sentences in errors.items():
+            for sentence in sentences:
+                self.add_error(name if name in self.fields else None, sentence)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) if value else ""

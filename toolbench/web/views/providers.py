@@ -1,0 +1,71 @@
+"""Providers: the list, connecting, editing, deleting, and choosing from the models they offer."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from toolbench.lab import connecting
+from toolbench.lab.models import Provider
+from toolbench.lab.setup_pages import get_offer, get_provider, get_providers
+from toolbench.web.forms.providers import ProviderForm
+from toolbench.web.pages import page
+
+
+@require_safe
+def list(request: HttpRequest) -> HttpResponse:
+    """GET /providers/"""
+    return page(request, "providers/list.html", {"lines": get_providers()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """GET shows the form, with what the address says filled in; POST connects and goes on to the models."""
+    if request.method != "POST":
+        return page(request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict())})
+    form = ProviderForm(request.POST)
+    if form.is_valid():
+        try:
+            return redirect("provider-models", connecting.connect(form.connection()).pk)
+        except connecting.ConnectRefused as refused:
+            form.take(refused.errors)
+    return page(request, "providers/edit.html", {"form": form}, status=422)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show(request: HttpRequest, provider_id: int) -> HttpResponse:
+    """One provider with its form. What is saved counts from the next trial on."""
+    provider = get_object_or_404(Provider, pk=provider_id)
+    form = ProviderForm(request.POST) if request.method == "POST" else ProviderForm.of(provider)
+    if request.method == "POST" and form.is_valid():
+        try:
+            connecting.edit(provider_id, form.connection())
+            messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
+            return redirect("provider", provider_id)
+        except connecting.ConnectRefused as refused:
+            form.take(refused.errors)
+    context = {"form": form, "line": get_provider(provider_id)}
+    return page(request, "providers/edit.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
+    """GET asks, POST deletes. Runs stay whole."""
+    provider = get_object_or_404(Provider, pk=provider_id)
+    if request.method != "POST":
+        return page(request, "providers/delete.html", {"line": get_provider(provider_id)})
+    connecting.delete(provider_id)
+    messages.success(request, f"{provider.name} is deleted. Its runs and trials are kept.")
+    return redirect("providers")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def models(request: HttpRequest, provider_id: int) -> HttpResponse:
+    """GET asks the provider for its own list; POST adds what was chosen or typed."""
+    get_object_or_404(Provider, pk=provider_id)
+    if request.method != "POST":
+        return page(request, "providers/models.html", {"offer": get_offer(provider_id, request.GET.get("q", ""))})
+    names = [*request.POST.getlist("name"), *request.POST.get("more", "").replace("\0", "").splitlines()]
+    added = connecting.add_models(provider_id, names)
+    messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")
+    return redirect("provider", provider_id)
