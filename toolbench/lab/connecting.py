@@ -109,8 +109,9 @@ def list_models(provider_id: int) -> tuple[str, ...]:
     except (KeyUnavailable, NotHere, NotReady) as error:
         raise NoAnswer(str(error)) from error
     except listing.ExchangeFailed as failed:
+        status = f"HTTP {failed.error.status}: " if failed.error.status else ""
         hint = f" {failed.error.hint}" if failed.error.hint else ""
-        raise NoAnswer(f"{failed.error.message}{hint}") from failed
+        raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:

@@ -42,6 +42,11 @@ class FirstPage:
     recent: tuple[Run, ...]
     working: bool
 
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Kinds of local servers of which none answers."""
+        return tuple(server.template.title for server in self.servers if server.models is None)
+
 
 def get_first_page(*, look_again: bool = False) -> FirstPage:
     """A fixed number of queries: none of them grows with the number of trials."""

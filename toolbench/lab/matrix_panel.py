@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from toolbench.lab.matrix import Matrix, MatrixRow
 from toolbench.lab.metrics import Figure
@@ -58,13 +59,14 @@ def get_panel(matrix: Matrix) -> Panel | None:
         return None
     target = matrix.query.target
     config = RunConfig.objects.get(pk=row.config_ids[-1])
-    cells = Cell.objects.filter(config_id__in=row.config_ids).values_list("pk", "upstreams")
-    upstreams = {name for _, names in cells for name in names}
+    cells = Cell.objects.filter(config_id__in=row.config_ids, control=matrix.metric.of_control)
+    found = list(cells.values_list("pk", "upstreams"))
+    upstreams = {name for _, names in found for name in names}
     answered = row.tally.given_an_answer(target)
     return Panel(
         row=row,
         splits=_splits(row, target, config.true_rates),
-        trials=_trials([pk for pk, _ in cells]),
+        trials=_trials([pk for pk, _ in found]),
         options=config.options,
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
@@ -74,7 +76,7 @@ def get_panel(matrix: Matrix) -> Panel | None:
     )
 
 
-def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, float]) -> tuple[Split, ...]:
+def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple[Split, ...]:
     return tuple(
         Split(
             scenario=one.scenario,
@@ -85,10 +87,16 @@ def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, float]) -> tup
             p50=one.p50,
             p95=one.p95,
             trials_query=f"{row.trials_query}&scenario={one.scenario}",
-            true_rate=true_rates.get(one.scenario),
+            true_rate=_true_rate(true_rates, one.control, row.asked["strategy"]),
         )
         for one in row.scenarios
     )
+
+
+def _true_rate(true_rates: Mapping[str, Any], control: bool, strategy: str) -> float | None:
+    """What the persona publishes for this strategy; None where it publishes nothing."""
+    found: float | None = true_rates.get("control" if control else "state", {}).get(strategy)
+    return found
 
 
 def _trials(cell_ids: list[int]) -> tuple[PanelTrial, ...]:
