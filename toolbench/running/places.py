@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from toolbench.running.problems import Problem
 
@@ -88,12 +87,7 @@ class Lock:
     """A lock on a file that the kernel lets go when the last process holding it ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
-        self._file: IO[str] = path.open("a")
-
-    @property
-    def handle(self) -> int:
-        """Handed to a child, it makes the child a holder too."""
-        return self._file.fileno()
+        self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)  # a child that inherits it is a holder too
 
     def take(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
         """Tries for so long; calls `waiting` once if it has to wait."""
@@ -101,7 +95,7 @@ class Lock:
         told = False
         while True:
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
             except BlockingIOError:
                 if time.monotonic() >= until:
@@ -112,4 +106,4 @@ class Lock:
             time.sleep(0.05)
 
     def release(self) -> None:
-        self._file.close()
+        os.close(self.handle)

@@ -7,6 +7,7 @@ from toolbench.lab.services import forget_this_host
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()
     help = "Migrate, load the catalogue, collect the static files, forget where local servers listened before."
 
     def handle(self, **options: object) -> None:

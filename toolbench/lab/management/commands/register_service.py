@@ -9,6 +9,7 @@ from toolbench.lab.services import register
 
 
 class Command(BaseCommand):
+    requires_system_checks = ()
     help = "Note where a local server listens. Its ready line, JSON with url, key and model, comes on standard input."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,0 +1,43 @@
+"""What may be chosen for `make up`, and the sentence for what may not."""
+
+import socket
+
+import pytest
+
+from toolbench.running.choices import Choices
+from toolbench.running.problems import Problem
+
+
+def test_nothing_chosen_means_this_machine_only() -> None:
+    choices = Choices.read({})
+
+    assert (choices.host, choices.base, choices.workers, choices.local_model) == (
+        "127.0.0.1",
+        "http://127.0.0.1:8000",
+        1,
+        True,
+    )
+
+
+def test_the_printed_address_has_the_name_by_which_others_call_this_machine() -> None:
+    choices = Choices.read({"HOST": "0.0.0.0", "PORT": "80", "ALLOWED_HOSTS": "*, bench.example.org"})
+
+    assert choices.base == "http://bench.example.org:80"
+    assert "0.0.0.0" not in choices.names
+
+
+def test_an_address_of_version_six_is_bracketed() -> None:
+    assert Choices.read({"HOST": "::1"}).base == "http://[::1]:8000"
+
+
+@pytest.mark.parametrize(("name", "text"), [("PORT", "http"), ("PORT", "0"), ("PORT", "70000"), ("WORKERS", "-1")])
+def test_a_number_that_is_none_gets_a_sentence(name: str, text: str) -> None:
+    with pytest.raises(Problem, match=f"{name} must be a number"):
+        Choices.read({name: text})
+
+
+def test_a_busy_port_gets_a_sentence_with_another() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Problem, match=f"127.0.0.1:{port} cannot be used .* make up PORT="):
+            Choices.read({"PORT": str(port)}).listen()

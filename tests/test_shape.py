@@ -1,0 +1,139 @@
+"""The shape of the code: short files, short functions, few parameters, no drawers for odds and ends."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(
+    path
+    for folder in ("toolbench", "tests", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+    if "migrations" not in path.parts
+)
+NOT_HERE = {"utils", "util", "helpers", "helper", "common", "base", "misc", "views", "managers"}
+IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rest>.*)$", re.MULTILINE)
+REASONED = re.compile(r"^\[[\w-]+\]\s+#\s+\S+")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Found:
+    """A function and where it stands."""
+
+    path: Path
+    node: Function
+
+    @property
+    def lines(self) -> int:
+        assert self.node.end_lineno is not None
+        return self.node.end_lineno - self.node.lineno + 1
+
+    @property
+    def decorators(self) -> set[str]:
+        return {ast.unparse(decorator).partition("(")[0] for decorator in self.node.decorator_list}
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.node.lineno} {self.node.name} ({self.lines} lines)"
+
+
+def _functions() -> Iterator[Found]:
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, Function):
+                yield Found(path, node)
+
+
+FUNCTIONS = list(_functions())
+
+
+def _length(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def _p95(values: list[int]) -> int:
+    ordered = sorted(values)
+    return ordered[len(ordered) * 95 // 100]
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    assert [f"{path}: {_length(path)}" for path in SOURCES if _length(path) > 400] == []
+
+
+def test_nearly_every_file_has_300_lines_at_most() -> None:
+    assert _p95([_length(path) for path in SOURCES]) <= 300
+
+
+def test_no_function_is_longer_than_50_lines() -> None:
+    assert [str(found) for found in FUNCTIONS if found.lines > 50] == []
+
+
+def test_nearly_every_function_has_30_lines_at_most() -> None:
+    assert _p95([found.lines for found in FUNCTIONS]) <= 30
+
+
+def test_a_view_has_15_lines_at_most() -> None:
+    """A view is a function of web/views or api/views that takes a request."""
+    views = [
+        found
+        for found in FUNCTIONS
+        if "views" in found.path.parts and found.node.args.args and found.node.args.args[0].arg == "request"
+    ]
+    assert [str(found) for found in views if found.lines > 15] == []
+
+
+def test_a_task_has_6_lines_at_most() -> None:
+    tasks = [found for found in FUNCTIONS if found.decorators & {"shared_task", "app.task"}]
+
+    assert [str(found) for found in tasks if len(found.node.body) > 6 or found.lines > 8] == []
+
+
+def test_a_function_has_6_parameters_at_most() -> None:
+    """`self` and `cls` are not counted."""
+
+    def count(node: Function) -> int:
+        named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        return len([argument for argument in named if argument.arg not in ("self", "cls")])
+
+    source = [found for found in FUNCTIONS if "tests" not in found.path.relative_to(ROOT).parts]
+    assert [str(found) for found in source if count(found.node) > 6] == []
+
+
+def test_nothing_is_called_utils() -> None:
+    assert [str(path) for path in SOURCES if path.stem in NOT_HERE] == []
+
+
+def test_nothing_is_imported_inside_a_function() -> None:
+    """But LabConfig.ready, without which the web process would publish to Celery's default broker."""
+    late = [
+        str(found)
+        for found in FUNCTIONS
+        if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(found.node))
+    ]
+    assert [line for line in late if not line.startswith("toolbench/lab/apps.py")] == []
+
+
+def test_the_package_and_the_engine_have_an_empty_front_door() -> None:
+    assert (ROOT / "toolbench/__init__.py").read_text() == ""
+    assert (ROOT / "toolbench/engine/__init__.py").read_text() == ""
+
+
+def test_types_are_ignored_a_handful_of_times_and_each_says_why() -> None:
+    ignores = [
+        (path, match["rest"])
+        for path in SOURCES
+        if path != Path(__file__)
+        for match in IGNORE.finditer(path.read_text())
+    ]
+    assert [f"{path}{rest}" for path, rest in ignores if not REASONED.match(rest)] == []
+    assert len(ignores) <= 5
+
+
+def test_pages_and_lab_write_no_html_in_python() -> None:
+    markup = re.compile(r"""["'].*<(div|span|table|td|tr|p|a|li|ul|h[1-6])[ >]""")
+    sources = [path for path in SOURCES if path.parts[len(ROOT.parts) :][1] in ("web", "api", "lab")]
+
+    assert [str(path) for path in sources if markup.search(path.read_text())] == []
