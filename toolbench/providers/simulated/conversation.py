@@ -50,8 +50,7 @@ def read_conversation(body: JsonObject) -> Conversation:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ValueError("messages must be an array of objects")
     start = _task_start(messages)
-    tools = body.get("tools")
-    functions = tuple(tool["function"] for tool in tools or () if isinstance(tool, dict) and "function" in tool)
+    functions = tuple(_functions(body.get("tools")))
     seed, limit = body.get("seed"), body.get("max_tokens", body.get("max_completion_tokens"))
     instructions = "\n".join(content_text(m) for m in messages if m.get("role") in ("system", "developer"))
     return Conversation(
@@ -97,6 +96,14 @@ def _style(body: JsonObject, instructions: str, *, has_tools: bool) -> str:
     return FENCED if "```json" in instructions else NATIVE
 
 
+def _functions(items: object) -> Iterator[JsonObject]:
+    """The functions of tools, or of calls, that have a name; anything else is passed over."""
+    for item in items if isinstance(items, list) else ():
+        function = item.get("function") if isinstance(item, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            yield function
+
+
 def _task_start(messages: Sequence[Message]) -> int:
     """Where the task at hand begins: the last user message that is neither a tool's report nor a plea for a final
     answer. What comes before are examples."""
@@ -119,7 +126,8 @@ def _reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
     for message in messages:
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            names[str(call.get("id"))] = str(call.get("function", {}).get("name", ""))
+            for function in _functions([call]):
+                names[str(call.get("id"))] = function["name"]
         if message.get("role") not in ("tool", "user"):
             continue
         found = _envelopes(content_text(message))

@@ -14,11 +14,11 @@ PERSONAS = Path(__file__).parent.parent / "data" / "personas.json"
 class Persona:
     """`drift` names what it does wrong ("" for nothing); `rate` is the share of trials in which it does; `places` the
     moves it befalls (see play.Move, or "any"); `once` means that only a first try is befallen, so that it recovers.
-    `median_ms` and `spread` describe a lognormal latency.
+    `median_ms` and `spread` describe a lognormal latency. `workarounds` are presets that strategy production adds.
 
     `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
-    success given an answer; and under a scenario's name or its group's (state, control) the probability of a delivered
-    task pass in strategies raw and production: null where it depends on more than the persona."""
+    success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
+    a delivered task pass of the native method in strategies raw and production."""
 
     slug: str
     title: str
@@ -29,6 +29,7 @@ class Persona:
     once: bool
     median_ms: float
     spread: float
+    workarounds: tuple[str, ...]
     true_rates: JsonObject
 
 
@@ -41,7 +42,11 @@ def describe(persona: Persona) -> JsonObject:
         "owned_by": "simulated",
         "name": persona.title,
         "description": persona.sentence,
-        "simulated": {"drift": persona.drift, "true_rates": persona.true_rates},
+        "simulated": {
+            "drift": persona.drift,
+            "true_rates": persona.true_rates,
+            "workarounds": list(persona.workarounds),
+        },
     }
 
 
@@ -65,5 +70,6 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
         once=merged["once"],
         median_ms=float(merged["median_ms"]),
         spread=float(merged["spread"]),
+        workarounds=tuple(merged["workarounds"]),
         true_rates={"drift": merged["rate"], "infrastructure": merged["infrastructure"], **success},
     )

@@ -132,10 +132,9 @@ def markup_everywhere(completion: JsonObject, draw: random.Random) -> None:
 
 
 def odd_characters(completion: JsonObject, draw: random.Random) -> None:
-    """NUL, lone surrogates and a number that is none: legal in the JSON that models send, refused by databases."""
+    """NUL and lone surrogates: legal in the JSON that models send, refused by databases."""
     message = message_of(completion)
     message["content"] = f"{message['content'] or ''}\x00\ud800 \udfff end"
-    completion["usage"]["prompt_tokens_details"] = {"cached_tokens": float("nan")}
 
 
 def _as_text(completion: JsonObject, frame: str) -> None:

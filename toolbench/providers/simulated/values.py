@@ -1,7 +1,6 @@
 """Argument values found in a question by plain patterns: enough for a player to be right, not a language model."""
 
 import re
-from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.knowledge import topic_of
@@ -14,15 +13,19 @@ SURE = 0.9
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
     """Arguments for one tool, or None when the question holds nothing for it."""
-    parameters = tool.get("parameters") or {}
-    properties: dict[str, Any] = parameters.get("properties") or {}
+    parameters = _object(tool.get("parameters"))
+    properties = _object(parameters.get("properties"))
     filled: JsonObject = {}
     for name in parameters.get("required", list(properties)):
-        value = _value(name, properties.get(name, {}), question)
+        value = _value(name, _object(properties.get(name)), question)
         if value is None:
             return None
         filled[name] = value
     return filled or None
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def _value(name: str, schema: JsonObject, question: str) -> object:

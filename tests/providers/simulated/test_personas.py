@@ -1,0 +1,131 @@
+import asyncio
+import math
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.providers.simulated.conftest import Serving
+from tests.providers.simulated.tasks import Answered, ask, control_request, play, state_request
+from toolbench.providers.simulated.answering import SHAPES, TOOLS_DROPPED
+from toolbench.providers.simulated.failures import FAILURES
+from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
+from toolbench.providers.simulated.personas import Persona, all_personas
+
+REQUESTS = 2_000
+TRIALS = 1_000
+AT_ONCE = 40
+PLACES = {"first", "middle", "last", "final", "control", "tight", "any"}
+SILENT = {"hangs", "drops-connection"}
+
+
+def within_four_standard_errors(seen: int, of: int, rate: float) -> bool:
+    return abs(seen / of - rate) <= 4 * math.sqrt(rate * (1 - rate) / of)
+
+
+def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
+    """The request as it is when the state has been read and the change is next."""
+    call = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
+    report = '{"ok": true, "tool_name": "state_get", "data": {}}'
+    turn = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": report},
+    ]
+    return body | {"messages": [*body["messages"], *turn]}
+
+
+def sometimes(persona: Persona) -> bool:
+    return 0 < persona.rate < 1 and persona.slug not in SILENT
+
+
+def meaning(answer: Answered) -> object:
+    """An answer without what differs between any two: ids, model, usage."""
+    try:
+        choice = answer.json()["choices"][0]
+    except (ValueError, RecursionError, KeyError):
+        return answer.status, answer.body
+    calls = choice["message"].pop("tool_calls", None)
+    functions = [call["function"] for call in calls] if isinstance(calls, list) else calls
+    return choice["message"], functions, choice["finish_reason"]
+
+
+def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
+    known = {"", TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES}
+    for persona in all_personas().values():
+        assert persona.drift in known
+        assert set(persona.places) <= PLACES
+        assert bool(persona.drift) == bool(persona.places) == (persona.rate > 0)
+
+
+def test_every_drift_is_played_by_a_persona() -> None:
+    played = {persona.drift for persona in all_personas().values()}
+    assert {TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES} <= played
+
+
+@pytest.mark.parametrize("slug", [p.slug for p in all_personas().values() if sometimes(p)])
+def test_a_persona_drifts_at_its_published_rate(serving: Serving, slug: str) -> None:
+    persona = all_personas()[slug]
+
+    async def journey() -> int:
+        gate = asyncio.Semaphore(AT_ONCE)
+        async with serving() as client:
+            right = meaning(await ask(client, after_the_first_call(state_request("perfect", 0))))
+
+            async def drifted(seed: int) -> bool:
+                async with gate:
+                    return meaning(await ask(client, after_the_first_call(state_request(slug, seed)))) != right
+
+            return sum(await asyncio.gather(*(drifted(seed) for seed in range(REQUESTS))))
+
+    assert within_four_standard_errors(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
+
+
+@pytest.mark.parametrize("slug", ["reliable-95", "reliable-90", "reliable-70", "done-too-early", "perfect"])
+def test_a_persona_misses_the_task_at_its_published_rate(serving: Serving, slug: str) -> None:
+    rate = all_personas()[slug].true_rates["tools"]["raw"]
+
+    async def right(client: aiohttp.ClientSession, seed: int, gate: asyncio.Semaphore) -> bool:
+        async with gate:
+            return (await play(client, state_request(slug, seed))).patched == "bar"
+
+    async def journey() -> int:
+        gate = asyncio.Semaphore(AT_ONCE)
+        async with serving() as client:
+            return sum(await asyncio.gather(*(right(client, seed, gate) for seed in range(TRIALS))))
+
+    assert within_four_standard_errors(asyncio.run(journey()), TRIALS, rate)
+
+
+@pytest.mark.parametrize("slug", ["broken-json-once", "wrong-types", "several-at-once", "whole-but-length", "slow"])
+def test_a_persona_that_recovers_does_the_task_in_the_end(serving: Serving, slug: str) -> None:
+    async def journey() -> list[object]:
+        async with serving() as client:
+            return [(await play(client, state_request(slug, seed))).patched for seed in range(20)]
+
+    assert set(asyncio.run(journey())) == {"bar"}
+
+
+@pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
+def test_a_refusal_that_passes_is_served_at_the_second_try_and_comes_again_in_a_repeat(
+    serving: Serving, slug: str
+) -> None:
+    async def tries(client: aiohttp.ClientSession, seed: int) -> list[bool]:
+        return ["drift=" in (await ask(client, state_request(slug, seed))).label for _ in range(4)]
+
+    async def journey() -> list[list[bool]]:
+        async with serving() as client:
+            return [await tries(client, seed) for seed in range(30)]
+
+    seen = asyncio.run(journey())
+    assert [True, False, True, False] in seen
+    assert all(one in ([True, False, True, False], [False] * 4) for one in seen)
+
+
+def test_a_control_is_answered_with_done_by_all_but_those_that_drift_there(serving: Serving) -> None:
+    async def journey() -> dict[str, str]:
+        async with serving() as client:
+            slugs = [p.slug for p in all_personas().values() if not set(p.places) & {"any", "control", "tight"}]
+            answers = {slug: await ask(client, control_request(slug, 5)) for slug in slugs}
+        return {slug: answer.message["content"] for slug, answer in answers.items()}
+
+    assert set(asyncio.run(journey()).values()) == {"Done."}

@@ -1,0 +1,49 @@
+"""What the personas publish, measured through the real scenarios, loop, driver and verdicts."""
+
+import math
+
+import pytest
+
+from tests.providers.simulated.trials import Cell, play_trials
+from toolbench.evals import scenarios
+from toolbench.evals.trials import DRAWN
+from toolbench.providers.simulated.personas import all_personas
+
+TRIALS = 25
+NEEDS_PATIENCE = {"hangs"}
+METHODS = ("native", "text_json", "constrained")
+NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
+
+
+def published(cell: Cell) -> float:
+    rates = all_personas()[cell.persona].true_rates
+    group = scenarios.find(cell.scenario).group
+    rate: float = rates.get(cell.scenario, rates[group])[cell.strategy]
+    return rate
+
+
+@pytest.mark.parametrize("slug", [slug for slug in all_personas() if slug not in NEEDS_PATIENCE])
+def test_the_lab_measures_what_a_persona_publishes(slug: str) -> None:
+    for scenario, strategy in (("happy_path", "raw"), ("happy_path", "production"), ("chat_only", "raw")):
+        cell = Cell(slug, scenario, strategy)
+        rate = published(cell)
+        passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(TRIALS)))
+        assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS), cell
+
+
+@pytest.mark.parametrize("scenario", [scenario.slug for scenario in scenarios.all()])
+def test_the_perfect_persona_passes_every_scenario_in_every_method(scenario: str) -> None:
+    for method in METHODS[:1] if scenario in NEEDS_TWO_CALLS_A_TURN else METHODS:
+        verdicts = play_trials(Cell("perfect", scenario, kind=DRAWN, method=method), range(8))
+        assert [verdict.outcome for verdict in verdicts] == ["pass"] * 8, method
+
+
+@pytest.mark.parametrize(
+    "slug", [slug for slug, persona in all_personas().items() if persona.true_rates["infrastructure"]]
+)
+def test_a_provider_in_trouble_is_infrastructure_and_no_failure_of_the_model(slug: str) -> None:
+    if slug in NEEDS_PATIENCE:
+        assert all_personas()[slug].drift == "never_answers"
+        return
+    verdicts = play_trials(Cell(slug, "happy_path"), range(TRIALS))
+    assert {verdict.outcome for verdict in verdicts} <= {"pass", "infra"}

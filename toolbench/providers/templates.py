@@ -1,0 +1,44 @@
+"""Providers that can be connected by name: addresses, key variables and presets, as data."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TEMPLATES = Path(__file__).parent / "data" / "templates.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTemplate:
+    """`base_url` and `api_prefix` go into an Endpoint as they are. `key_env` is the environment variable the provider's
+    own documentation names, "" where no key is needed. `preset` is a name in engine/data/presets.json. `probe_port` is
+    where a program on this machine listens unless told otherwise, None for providers elsewhere."""
+
+    slug: str
+    title: str
+    base_url: str
+    api_prefix: str
+    key_env: str
+    needs_key: bool
+    preset: str
+    docs: str
+    note: str
+    probe_port: int | None
+
+
+@cache
+def all_templates() -> dict[str, ProviderTemplate]:
+    """Every template by slug, in the order of the file."""
+    rows = json.loads(TEMPLATES.read_text(encoding="utf-8"))
+    return {row["slug"]: ProviderTemplate(**row) for row in rows}
+
+
+def find_template(slug: str) -> ProviderTemplate:
+    """Raises KeyError for an unknown slug."""
+    return all_templates()[slug]
+
+
+def with_key_in(environment: Mapping[str, str]) -> tuple[ProviderTemplate, ...]:
+    """The templates whose key variable is set and not blank, in order."""
+    return tuple(t for t in all_templates().values() if t.key_env and environment.get(t.key_env, "").strip())
