@@ -23,6 +23,7 @@ from toolbench.providers.templates import find_template
 
 OPENROUTER = "OpenRouter"
 TINY = "smollm2-135m-instruct"
+TINY_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
 SIMULATED_TRIALS_AT_ONCE = 50
 
 
@@ -124,7 +125,12 @@ def _load_local_models() -> int:
     for local in _LOCAL:
         provider, _ = Provider.objects.get_or_create(
             service=local.service,
-            defaults={"name": local.name, "kind": Provider.Kind.LOCAL, "concurrency": local.concurrency},
+            defaults={
+                "name": local.name,
+                "kind": Provider.Kind.LOCAL,
+                "concurrency": local.concurrency,
+                "option_defaults": TINY_OPTIONS,
+            },
         )
         facts = {"canonical": TINY, "constraint": "grammar", "note": local.note}
         Model.objects.get_or_create(provider=provider, name=TINY, defaults=facts)

@@ -14,7 +14,6 @@ from toolbench.lab.counter import Counter, Handed
 from toolbench.lab.database_thread import AWAY, DatabaseThread
 from toolbench.lab.liveness import beat
 from toolbench.lab.permits import Permits
-from toolbench.lab.plans import NotHere, NotReady, trial_plan
 from toolbench.lab.sweeping import look, sweep
 from toolbench.lab.trying import Bench, Try
 from toolbench.lab.writing import Writer
@@ -119,12 +118,10 @@ class Shift:
     async def _try(self, held: Try, handed: Handed) -> None:
         trial = held.trial
         try:
-            plan = trial_plan(trial, handed.configs[trial.config_id], handed.reach)
-            if not await held.run(plan):
-                self._writer.put_back(trial.id, trial.lease)
-        except NotHere as error:
-            held.refuse("local_model_elsewhere", str(error))
-        except (NotReady, asyncio.CancelledError):
+            ended = await held.run(handed.configs[trial.config_id], handed.reach)
+        except asyncio.CancelledError:
+            ended = False
+        if not ended:
             self._writer.put_back(trial.id, trial.lease)
 
     def _settled(self, trial_ids: Iterable[int], done: int) -> None:

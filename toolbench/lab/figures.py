@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.evals.evidence import ATTEMPTS
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.facts import column_count, column_json, column_number, column_text
 from toolbench.providers.recording import ExchangeStep, ToolStep
@@ -15,7 +16,6 @@ from toolbench.providers.recording import ExchangeStep, ToolStep
 AnyStep = ExchangeStep | ToolStep
 _TOKENS_MAX = 2**62
 _STRUCTURED = ("tool_use", "constrained")
-_NOT_EXECUTED = "tool_not_executed"  # finding of the engine: the text speaks of a call that never ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _outcome(drive: Drive) -> JsonObject:
         "end": ended.end.value,
         "failure_class": column_text(verdict.failure_class, 60),
         "category": column_text(verdict.category, 40),
-        "sentence": column_text(verdict.sentence or ended.message, 4000),
+        "sentence": column_text(verdict.sentence or ("" if verdict.task_pass else ended.message), 4000),
         "signature": signature(verdict.failure_class, drive.scenario, where),
         "behaviour_seen": verdict.behaviour_seen,
         "avoided": verdict.avoided,
@@ -148,7 +148,7 @@ def _counts(turns: Sequence[TurnRecord]) -> JsonObject:
 
 
 def _spoke_of_a_call(answer: Turn) -> bool:
-    return any(finding.code == _NOT_EXECUTED for finding in answer.findings)
+    return any(finding.code in ATTEMPTS for finding in answer.findings)
 
 
 def _tokens(ended: Ended) -> JsonObject:

@@ -232,7 +232,7 @@ def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> None:
     rows = [{"place": place, "lease": str(item.lease), **_step_row(item)} for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(_bodies(item.step) for item in steps), strict=True)))
     if bare:
-        rows = [{**row, "error_message": "not storable", "url": "", "tool_name": ""} for row in rows]
+        rows = [_bare_row(row) for row in rows]
         bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
     with connection.wrap_database_errors, _raw_cursor() as cursor:
         cursor.execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
@@ -249,9 +249,22 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> set[int]:
     return {trial for trial, _ in done}
 
 
+def _bare_row(row: JsonObject) -> JsonObject:
+    """The step's place and kind; everything else is blank."""
+    blank = {name: "" if kind == "text" else 0 for name, kind in _STEP_COLUMNS.items()}
+    kept = {
+        name: row[name] for name in ("place", "lease", "trial_id", "execution", "ordinal", "kind", "turn", "attempt")
+    }
+    said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
+    return {**blank, **said, "first_byte_ms": None, "status": None, **kept}
+
+
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
-    blank = {"sentence": "The verdict's texts could not be stored.", "verdict": {}, "error_hint": "", "signature": ""}
-    return OutcomeWrite(outcome.trial_id, outcome.lease, {**outcome.columns, **blank})
+    """The outcome with its counts, without texts and times."""
+    words = ("outcome", "end", "failure_class", "category")
+    kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
+    sentence = "The verdict's texts could not be stored."
+    return OutcomeWrite(outcome.trial_id, outcome.lease, {**kept, "sentence": sentence})
 
 
 def _raw_cursor() -> psycopg.Cursor[Any]:

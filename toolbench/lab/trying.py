@@ -14,7 +14,8 @@ from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.figures import AnyStep, Drive, signature, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
-from toolbench.lab.plans import TrialPlan, plan_hash
+from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, TrialPlan, plan_hash, trial_plan
+from toolbench.lab.prompts import prompt_columns
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
 from toolbench.providers.door import Door
@@ -50,23 +51,32 @@ class Try:
         self.steps.append(step)
         self.bench.writer.put_step(StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step))
 
-    async def run(self, plan: TrialPlan) -> bool:
-        """True when the trial came to its end, good or bad; False when the run's cap is reached, so that it has to be
-        tried again. A defect of ours ends the trial, not the shift."""
-        started = time.perf_counter()
+    async def run(self, config: FrozenConfig, to: Reach) -> bool:
+        """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
+        reached, or the local server is gone. A defect of ours ends the trial, not the shift."""
         try:
-            workspace = plan.scenario.open(plan.instance)
-            ended = await drive(plan.loop, self._world(plan, workspace.call))
-            if ended.end is End.BUDGET_SPENT:
-                return False
-            verdict = plan.scenario.judge(plan.instance, ended, workspace)
-            duration_ms = (time.perf_counter() - started) * 1000
-            self._end(self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)))
-        except EngineError as error:
-            self.refuse("plan_refused", str(error))
+            return await self._drive(trial_plan(self.trial, config, to))
+        except NotReady:
+            return False
+        except NotHere as error:
+            self.refuse("local_model_elsewhere", str(error))
+        except (EngineError, KeyError) as error:
+            self.refuse("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
             logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
             self.refuse("our_error", f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+        return True
+
+    async def _drive(self, plan: TrialPlan) -> bool:
+        started = time.perf_counter()
+        workspace = plan.scenario.open(plan.instance)
+        ended = await drive(plan.loop, self._world(plan, workspace.call))
+        if ended.end is End.BUDGET_SPENT:
+            return False
+        verdict = plan.scenario.judge(plan.instance, ended, workspace)
+        duration_ms = (time.perf_counter() - started) * 1000
+        columns = self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms))
+        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if plan.local else {})})
         return True
 
     def refuse(self, failure_class: str, sentence: str) -> None:

@@ -1,0 +1,68 @@
+"""Runs of the lab for tests: a scripted provider as a row, launches on it, shifts in this process."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from toolbench.lab.execution import Terms, serve
+from toolbench.lab.launching import RunRequest, launch
+from toolbench.lab.models import Cell, Model, Provider, Run, Step
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+
+PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+
+
+def plays_well(seen: Seen) -> Answer:
+    """Three requests to success in the scenarios of the state group; "Done." at once where no tools are offered."""
+    body = seen.json()
+    answered = sum(message["role"] == "tool" for message in body["messages"])
+    if not body.get("tools") or answered >= 2:
+        return says("Done.")
+    return calls(("state_patch", PATCH)) if answered else calls(("state_get", {}))
+
+
+def slowly(seconds: float, player: Callable[[Seen], Answer] = plays_well) -> Callable[[Seen], Answer]:
+    """The same answers, each after `seconds`."""
+
+    def play(seen: Seen) -> Answer:
+        answer = player(seen)
+        return Answer(answer.status, answer.headers, answer.body, delay=seconds)
+
+    return play
+
+
+def scripted_model(scripted: ScriptedProvider, name: str = "scripted", **fields: Any) -> Model:
+    """A model at a provider of that name, which leads to the scripted one."""
+    defaults = {"base_url": scripted.base_url, "max_attempts": 1, "concurrency": 8}
+    provider = Provider.objects.create(name=name, **(defaults | fields))
+    return Model.objects.create(provider=provider, name=name, canonical=name)
+
+
+def request_for(*models: Model, **fields: Any) -> RunRequest:
+    defaults: dict[str, Any] = {
+        "models": tuple(model.pk for model in models),
+        "scenarios": ("happy_path",),
+        "trials": 3,
+        "seed": 7,
+    }
+    return RunRequest(**(defaults | fields))
+
+
+def launched(*models: Model, **fields: Any) -> Run:
+    return launch(request_for(*models, **fields), confirmed=True)
+
+
+def work(model: Model, *, seconds: float = 30.0) -> int:
+    """One shift for the model's provider; returns how many trials it ended."""
+    return serve(model.provider_id, Terms(seconds))
+
+
+def counts(cell: Cell) -> dict[str, Any]:
+    """The derived columns of a cell."""
+    named = ("id", "run", "config", "stale", "scenario", "scenario_version", "scenario_group", "control", "position")
+    names = [f.name for f in Cell._meta.concrete_fields if f.name not in (*named, "instance_kind")]
+    return {name: getattr(cell, name) for name in names}
+
+
+def facts(step: Step) -> Any:
+    return json.loads(bytes(step.body.facts))

@@ -1,0 +1,38 @@
+"""What the tests of the lab share: a scripted provider, and connections beside the test's own."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from tests.lab.benches import plays_well
+from toolbench.providers.scripted import ScriptedProvider
+
+Elsewhere = Callable[..., Any]
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedProvider]:
+    """A provider that does every state scenario right."""
+    with ScriptedProvider(plays_well) as provider:
+        yield provider
+
+
+@pytest.fixture
+def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
+    """Calls a function in another thread, on a connection of its own; gives a future."""
+    pool = ThreadPoolExecutor(max_workers=8)
+
+    def call(verb: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        def run() -> Any:
+            try:
+                return verb(*args, **named)
+            finally:
+                connections.close_all()
+
+        return pool.submit(run)
+
+    yield call
+    pool.shutdown()

@@ -1,0 +1,39 @@
+import pytest
+
+from toolbench.lab.catalogue import load
+from toolbench.lab.models import Model, Preset, Provider, PublishedCell, PublishedRecommendation, SamplingProfile
+
+pytestmark = pytest.mark.django_db
+
+
+def test_everything_that_comes_with_toolbench_is_loaded() -> None:
+    loaded = load()
+    assert Model.objects.filter(provider__template="openrouter").count() == 17
+    assert SamplingProfile.objects.count() == loaded.profiles == 16
+    assert Preset.objects.count() == loaded.presets
+    assert PublishedCell.objects.count() == 29
+    assert PublishedRecommendation.objects.exists()
+    assert Model.objects.filter(provider__service="simulated").exclude(true_rates={}).count() == loaded.personas
+    assert set(Model.objects.filter(provider__kind="local").values_list("provider__service", "canonical")) == {
+        ("local-own", "smollm2-135m-instruct"),
+        ("local-tools", "smollm2-135m-instruct"),
+    }
+
+
+def test_loading_again_changes_nothing_a_person_has_set() -> None:
+    load()
+    Provider.objects.filter(service="simulated").update(concurrency=3, name="Sandbox")
+    Model.objects.filter(name="x-ai/grok-4.1-fast").update(workarounds=["content_tag_tool_call_fallback"], tags=[])
+    before = Model.objects.count()
+    assert load() == load()
+    assert Model.objects.count() == before
+    assert Provider.objects.get(service="simulated").name == "Sandbox"
+    grok = Model.objects.get(name="x-ai/grok-4.1-fast")
+    assert (grok.workarounds, "grok" in grok.tags) == (["content_tag_tool_call_fallback"], True)
+    assert PublishedCell.objects.count() == 29
+
+
+def test_models_under_mixed_upstreams_and_retired_ones_are_marked() -> None:
+    load()
+    assert Model.objects.get(name="openai/gpt-5.2:nitro").mixed_upstreams
+    assert not Model.objects.get(name="x-ai/grok-4.1-fast").mixed_upstreams

@@ -1,0 +1,130 @@
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_model, make_provider
+from tests.lab.benches import launched
+from tests.lab.conftest import Elsewhere
+from toolbench.lab import controlling
+from toolbench.lab.claiming import claim, give_back, has_work, leave_slot, renew, take_slot
+from toolbench.lab.models import Model, Provider, Run, Trial
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def model_with(concurrency: int) -> Model:
+    return make_model(provider=make_provider(concurrency=concurrency))
+
+
+def test_two_workers_claim_different_trials(elsewhere: Elsewhere) -> None:
+    model = model_with(concurrency=100)
+    launched(model, trials=40)
+    futures = [elsewhere(claim, model.provider_id, want=10, worker=f"w{number}") for number in range(4)]
+    claimed = [trial.id for future in futures for trial in future.result()]
+    assert len(claimed) == len(set(claimed)) == 40
+
+
+def test_the_providers_limit_holds_over_all_workers(elsewhere: Elsewhere) -> None:
+    model = model_with(concurrency=7)
+    launched(model, trials=40)
+    futures = [elsewhere(claim, model.provider_id, want=5, worker=f"w{number}") for number in range(6)]
+    assert sum(len(future.result()) for future in futures) == 7
+    assert Trial.objects.filter(state="running").count() == 7
+
+
+def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> None:
+    model = model_with(concurrency=5)
+    launched(model, trials=3)
+    claimed = claim(model.provider_id, want=2, worker="me")
+    rows = Trial.objects.filter(pk__in=[trial.id for trial in claimed])
+    assert set(rows.values_list("execution", "worker", "concurrency", "state")) == {(1, "me", 2, "running")}
+    assert {row.lease for row in rows} == {trial.lease for trial in claimed}
+    assert all(row.lease_until is not None and row.lease_until > timezone.now() for row in rows)
+
+
+def test_trials_are_claimed_in_the_runs_order() -> None:
+    model = model_with(concurrency=5)
+    run = launched(model, scenarios=("happy_path", "chat_only"), trials=4)
+    claimed = {trial.id for trial in claim(model.provider_id, want=3, worker="w")}
+    assert claimed == set(run.trials.order_by("position").values_list("pk", flat=True)[:3])
+
+
+def test_a_run_that_has_more_in_flight_waits_for_the_other() -> None:
+    model = model_with(concurrency=20)
+    first = launched(model, trials=10)
+    claim(model.provider_id, want=4, worker="w")
+    second = launched(model, trials=10)
+    claimed = claim(model.provider_id, want=6, worker="w")
+    by_run = [trial.run_id for trial in claimed]
+    assert (by_run.count(first.pk), by_run.count(second.pk)) == (1, 5)
+
+
+def test_trials_that_back_off_hold_no_slot() -> None:
+    model = model_with(concurrency=1)
+    launched(model, trials=3)
+    (waiting,) = claim(model.provider_id, want=1, worker="w")
+    assert claim(model.provider_id, want=1, worker="w") == ()
+    leave_slot(waiting.id, waiting.lease)
+    assert len(claim(model.provider_id, want=1, worker="w")) == 1
+    assert not take_slot(model.provider_id, waiting.id, waiting.lease)
+    Trial.objects.exclude(pk=waiting.id).filter(state="running").update(state="done")
+    assert take_slot(model.provider_id, waiting.id, waiting.lease)
+    assert not Trial.objects.get(pk=waiting.id).backing_off
+
+
+@pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
+def test_only_running_runs_are_claimed_from(state: str) -> None:
+    model = model_with(concurrency=5)
+    run = launched(model)
+    Run.objects.filter(pk=run.pk).update(state=state)
+    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert not has_work(model.provider_id)
+
+
+def test_a_paused_provider_is_not_claimed_from() -> None:
+    model = model_with(concurrency=5)
+    launched(model)
+    Provider.objects.update(paused_reason="no key")
+    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert not has_work(model.provider_id)
+
+
+def test_a_run_whose_cap_is_reached_is_not_claimed_from() -> None:
+    model = model_with(concurrency=5)
+    run = launched(model, request_cap=4)
+    Run.objects.filter(pk=run.pk).update(requests_reserved=4)
+    assert claim(model.provider_id, want=5, worker="w") == ()
+
+
+def test_renewing_tells_which_leases_are_still_ours() -> None:
+    model = model_with(concurrency=5)
+    launched(model)
+    first, second = claim(model.provider_id, want=2, worker="w")
+    Trial.objects.filter(pk=first.id).update(lease_until=timezone.now() - timedelta(seconds=9))
+    Trial.objects.filter(pk=second.id).update(lease=None, state="queued")
+    assert renew([(first.id, first.lease), (second.id, second.lease)]) == {first.id}
+    renewed = Trial.objects.get(pk=first.id).lease_until
+    assert renewed is not None
+    assert renewed > timezone.now()
+
+
+def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
+    model = model_with(concurrency=5)
+    launched(model)
+    first, second = claim(model.provider_id, want=2, worker="w")
+    Trial.objects.filter(pk=second.id).update(state="done", lease=None)
+    assert give_back([(first.id, first.lease), (second.id, second.lease)]) == 1
+    assert Trial.objects.get(pk=first.id).state == "queued"
+    assert Trial.objects.get(pk=second.id).state == "done"
+
+
+def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: Elsewhere) -> None:
+    model = model_with(concurrency=100)
+    run = launched(model, trials=50)
+    futures = [elsewhere(claim, model.provider_id, want=9, worker="w") for _ in range(3)]
+    cancelled = elsewhere(controlling.cancel, run.pk)
+    claimed = [trial for future in futures for trial in future.result()]
+    cancelled.result()
+    give_back([(trial.id, trial.lease) for trial in claimed])
+    assert run.trials.filter(state="running").count() == 0

@@ -1,0 +1,138 @@
+import pytest
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
+from tests.lab.benches import launched
+from toolbench.lab import controlling
+from toolbench.lab.controlling import Refused
+from toolbench.lab.models import Cell, Provider, Run, Step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_cancelling_ends_what_waits_at_once() -> None:
+    run = launched(make_model(), trials=4)
+    controlling.cancel(run.pk)
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLED
+    assert set(run.trials.values_list("outcome", "task_pass")) == {("cancelled", None)}
+
+
+def test_cancelling_waits_for_what_is_in_flight() -> None:
+    run = launched(make_model(), trials=4)
+    run.trials.filter(position=0).update(state="running")
+    controlling.cancel(run.pk)
+    run.refresh_from_db()
+    assert run.state == Run.State.CANCELLING
+
+
+def test_a_finished_run_cannot_be_cancelled_paused_or_resumed() -> None:
+    run = make_run(title="Old")
+    for verb in (controlling.cancel, controlling.pause, controlling.resume):
+        with pytest.raises(Refused, match="Old is not "):
+            verb(run.pk)
+
+
+def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
+    run = launched(make_model())
+    controlling.pause(run.pk, "lunch")
+    run.refresh_from_db()
+    assert (run.state, run.stopped_reason) == (Run.State.PAUSED, "lunch")
+    controlling.resume(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.stopped_reason) == (Run.State.RUNNING, "")
+
+
+def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
+    run = launched(make_model(), request_cap=10)
+    Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
+    with pytest.raises(Refused, match="cap of 10 requests is reached: raise it first"):
+        controlling.resume(run.pk)
+    with pytest.raises(Refused, match="10 requests are used already"):
+        controlling.raise_caps(run.pk, request_cap=10, token_cap=None)
+    controlling.raise_caps(run.pk, request_cap=11, token_cap=None)
+    controlling.resume(run.pk)
+
+
+def test_retrying_queues_exactly_the_errored_trials() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 2, "fail": 2, "infra": 3, "na": 1, "cancelled": 1})
+    errored = set(cell.trials.filter(outcome="infra").values_list("pk", flat=True))
+    make_step(cell.trials.filter(outcome="infra")[0])
+    assert controlling.retry_errored(cell.run_id) == 3
+    queued = cell.trials.filter(state="queued")
+    assert set(queued.values_list("pk", flat=True)) == errored
+    assert set(queued.values_list("outcome", "sentence", "duration_ms", "execution")) == {("", "", None, 1)}
+    assert (Run.objects.get().state, Run.objects.get().finished_at) == (Run.State.RUNNING, None)
+    assert Step.objects.count() == 1
+
+
+def test_without_errored_trials_there_is_nothing_to_retry() -> None:
+    cell = make_cell(make_config(make_run(title="Fine")))
+    make_trial(cell, "pass")
+    with pytest.raises(Refused, match="Fine has no errored trial"):
+        controlling.retry_errored(cell.run_id)
+
+
+def test_errored_trials_of_a_deleted_provider_stay() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "infra", provider=None)
+    with pytest.raises(Refused):
+        controlling.retry_errored(cell.run_id)
+
+
+def test_added_trials_are_marked() -> None:
+    run = launched(make_model(), trials=2)
+    cell = run.cells.get()
+    assert controlling.add_trials(cell.pk, 3) == 3
+    assert list(cell.trials.order_by("index").values_list("index", "added_by_hand")) == [
+        (1, False), (2, False), (3, True), (4, True), (5, True),
+    ]  # fmt: skip
+    assert len(set(cell.trials.values_list("position", flat=True))) == 5
+    assert len(set(cell.trials.values_list("seed", flat=True))) == 5
+    run.refresh_from_db()
+    assert (run.trial_count, Cell.objects.get().stale) == (5, True)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001])
+def test_only_a_sensible_number_can_be_added(count: int) -> None:
+    with pytest.raises(Refused, match="Between 1 and 1000"):
+        controlling.add_trials(launched(make_model()).cells.get().pk, count)
+
+
+def test_nothing_is_added_to_a_cell_that_is_gone_or_whose_provider_is() -> None:
+    run = launched(make_model())
+    with pytest.raises(Refused, match="no such cell"):
+        controlling.add_trials(987654, 1)
+    Provider.objects.all().delete()
+    with pytest.raises(Refused, match="Example was deleted"):
+        controlling.add_trials(run.cells.get().pk, 1)
+
+
+def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
+    run = launched(make_model(), trials=2)
+    again = controlling.repeat(run.pk, owner=None)
+    assert (again.repeat_of_id, again.seed, again.order_seed) == (run.pk, run.seed, run.order_seed)
+    assert list(again.trials.values_list("seed")) == list(run.trials.values_list("seed"))
+
+
+def test_what_cannot_be_launched_cannot_be_repeated() -> None:
+    run = launched(make_model())
+    Provider.objects.all().delete()
+    with pytest.raises(Refused, match="It cannot be repeated: There is no model"):
+        controlling.repeat(run.pk, owner=None)
+
+
+def test_a_repeat_that_costs_much_is_not_started_unasked() -> None:
+    run = launched(make_model(), trials=300)
+    with pytest.raises(Refused, match="Launch it from the form"):
+        controlling.repeat(run.pk, owner=None)
+
+
+def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
+    run = launched(make_model())
+    controlling.label(run.pk, "  kept  ")
+    controlling.delete(run.pk)
+    run.refresh_from_db()
+    assert (run.label, run.state, run.deleted_at is None) == ("kept", Run.State.CANCELLED, False)
+    with pytest.raises(Refused, match="There is no run"):
+        controlling.label(run.pk, "x")

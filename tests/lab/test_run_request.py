@@ -1,0 +1,32 @@
+import pytest
+
+from toolbench.lab.run_request import ConfigChoice, LaunchRefused, RunRequest, overrides_from_text
+
+
+def test_a_request_comes_back_equal_from_json() -> None:
+    request = RunRequest(models=(1, 2), configs=(ConfigChoice(1),), overrides={"a": [1]}, scenarios=("x",), seed=4)
+    assert RunRequest.from_json(request.to_json()) == request
+
+
+def test_unknown_fields_are_refused() -> None:
+    with pytest.raises(LaunchRefused) as refused:
+        RunRequest.from_json({"modles": [1]})
+    assert refused.value.errors == {"modles": ["There is no field named modles."]}
+
+
+@pytest.mark.parametrize("configs", [[{"profile": "x"}], [{"model": 1, "colour": "red"}], ["x"]])
+def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> None:
+    with pytest.raises(LaunchRefused):
+        RunRequest.from_json({"configs": configs})
+
+
+@pytest.mark.parametrize(("text", "value"), [("", {}), ("  ", {}), ('{"max_turns": 2}', {"max_turns": 2})])
+def test_overrides_are_read_from_text(text: str, value: object) -> None:
+    assert overrides_from_text(text) == value
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "nonsense", "[" * 100_000])
+def test_bad_overrides_are_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(LaunchRefused) as refused:
+        overrides_from_text(text)
+    assert refused.value.errors["overrides"][0].startswith("This ")
