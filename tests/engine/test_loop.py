@@ -1,4 +1,5 @@
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -371,3 +372,12 @@ def test_constrained_runs_calls_and_reads_the_final_answer() -> None:
 def test_a_plan_without_tools_sends_model_and_messages_only() -> None:
     played = play(LoopPlan("m-1", resolve([]).policy, "", "Hi."), [DONE])
     assert played.bodies == [{"model": "m-1", "messages": [{"role": "user", "content": "Hi."}]}]
+
+
+def test_a_constrained_first_answer_is_held_to_a_call_only_where_the_run_needs_one() -> None:
+    """Enforced and constrained: no other first answer can be written; once a call was made, a final text can."""
+    script = [answer('{"name": "state_get", "arguments": {}}'), answer('{"final": "Done."}')]
+    enforced = play(plan(method="constrained", tool_use_mode="enforced"), script)
+    assert ['"final"' in json.dumps(body["response_format"]) for body in enforced.bodies] == [False, True]
+    relaxed = play(plan(method="constrained", tool_use_mode="relaxed"), script)
+    assert '"final"' in json.dumps(relaxed.bodies[0]["response_format"])

@@ -63,7 +63,7 @@ def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, S
     """One answer. Where the endpoint says that it cannot use tools, the turn is asked again without them."""
     retries = run.fallback_retries
     while True:
-        ask = ask_turn(run.setup, turn, run.ledger.messages, with_tools=with_tools)
+        ask = ask_turn(run.setup, turn, run.ledger.messages, with_tools=with_tools, must_call=run.must_call)
         run.ledger.asked(ask.request)
         run.narrate.request_start(ask.request, len(run.ledger.messages), retries)
         sent = yield ask
@@ -122,6 +122,10 @@ class _Run:
     @property
     def offers_tools(self) -> bool:
         return bool(self.setup.tools.definitions)
+
+    @property
+    def must_call(self) -> bool:
+        return self.setup.policy.tool_use_mode == "enforced" and not self.ledger.any_calls
 
     @property
     def fallback_retries(self) -> int:

@@ -97,14 +97,19 @@ def _check_transforms(policy: Policy) -> None:
         check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
 
 
-def ask_turn(setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool) -> Ask:
+def ask_turn(
+    setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
+) -> Ask:
     """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
-    and is not changed."""
+    and is not changed. `must_call`: the run fails without a call and has none yet; a constraint then allows nothing
+    else."""
     decoder = BodyDecoder(lambda answer: read_answer(setup, answer, with_tools=with_tools))
-    return Ask(build_request(setup, turn, messages, with_tools=with_tools), decoder)
+    return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
 
 
-def build_request(setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool) -> Request:
+def build_request(
+    setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
+) -> Request:
     """`parallel_tool_calls` is left out where no tools are sent: it has no meaning there and some endpoints refuse
     it."""
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
@@ -112,12 +117,18 @@ def build_request(setup: TurnSetup, turn: int, messages: Sequence[Message], *, w
     body: JsonObject = {"model": setup.model, "messages": sent}
     if with_tools:
         tools, tools_json = setup.tools.definitions, list(setup.tools_json)
-        body = setup.asking.shape(body, tools, tools_json, setup.policy.tool_choice)
+        body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
     return Request(turn, PATH, encode_json({**body, **options}), with_tools, False, changes)
+
+
+def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
+    """The policy's own, except that a constrained first answer is held to a call where the run needs one."""
+    held = must_call and policy.method == "constrained" and policy.tool_choice == "auto"
+    return "required" if held else policy.tool_choice
 
 
 def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:

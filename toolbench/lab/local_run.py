@@ -72,20 +72,27 @@ class LocalBox:
 
 
 def ensure_local_run() -> Run | None:
-    """Launches the run of six ways and the intent run beside it, once: None when they were launched before (deleted
-    ones count) or a local server is not ready. Safe to be called by several processes at once."""
+    """Launches the run of six ways, and when that is over the intent run, each once (deleted ones count). None when
+    there is nothing to launch or a local server is not ready. Safe to be called by several processes at once."""
     if ServiceAddress.objects.filter(name__in=[OWN, TOOLS]).count() < 2:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        if Run.objects.filter(purpose=PURPOSE).exists():
+        due = _due()
+        if due is None:
             return None
         own, tools = (Model.objects.filter(provider__service=name, retired=False).first() for name in (OWN, TOOLS))
         if own is None or tools is None:
             return None
-        run = launch(_six_ways(own.pk, tools.pk))
-        launch(_intent(tools.pk))
-    return run
+        return launch(_six_ways(own.pk, tools.pk) if due == PURPOSE else _intent(tools.pk))
+
+
+def _due() -> str | None:
+    """The purpose of the run that comes next. One after the other: both at once would slow each other down."""
+    launched = dict(Run.objects.filter(purpose__in=[PURPOSE, INTENT_PURPOSE]).values_list("purpose", "finished_at"))
+    if PURPOSE not in launched:
+        return PURPOSE
+    return INTENT_PURPOSE if launched[PURPOSE] and INTENT_PURPOSE not in launched else None
 
 
 def _six_ways(own: int, tools: int) -> RunRequest:

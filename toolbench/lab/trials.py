@@ -118,6 +118,7 @@ class TrialRow:
     id: int
     run_id: int
     simulated: bool
+    provider: str
     model: str
     profile: str
     strategy: str
@@ -186,6 +187,7 @@ def _row(trial: Trial) -> TrialRow:
         id=trial.pk,
         run_id=trial.run_id,
         simulated=trial.run.simulated,
+        provider=config.provider_name,
         model=config.model_name,
         profile=config.profile,
         strategy=config.strategy,
