@@ -248,11 +248,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def _first_bad_key(trial: Trial, rail: Sequence[RailTurn]) -> str:
-    """The rail line where it went wrong first: the judge's step, at its first line that is bad."""
+    """The rail line where it went wrong first: of the judge's step the first line that is bad, else what came back."""
     if trial.first_bad_ordinal is None:
         return ""
     own = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
-    return next((line.key for line in own if line.bad), own[-1].key if own else "")
+    bad = next((line for line in own if line.bad), None)
+    said = next((line for line in own if line.part in ("response", "result")), None)
+    return (bad or said).key if bad or said else ""
 
 
 def _chosen(rail: Sequence[RailTurn], key: str, first_bad: str) -> RailStep | None:
