@@ -14,11 +14,12 @@ from django.conf import settings
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import Policy, policy_json, resolve
-from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset_names
+from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
+from toolbench.lab.strategies import read_strategy
 
 METHODS = ("native", "text_json", "constrained")
 MOST_TRIALS = 100_000  # of one run
@@ -68,8 +69,12 @@ def _find(request: RunRequest) -> Found:
     errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
     presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
-    known = {*STRATEGIES, *preset_names(), *presets}
-    errors["strategies"] += [f"There is no strategy or preset {name}." for name in sorted(strategies - known)]
+    known = {*preset_names(), *presets}
+    errors["strategies"] += [
+        f"There is no strategy or preset {word}."
+        for name in sorted(strategies)
+        for word in read_strategy(name).unknown(STRATEGIES, known)
+    ]
     methods = {choice.method for choice in request.configs} or set(request.methods)
     errors["methods"] += [
         f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
@@ -166,8 +171,10 @@ def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
     tools off keeps its say; what the user wrote as overrides lies above all but the scenario."""
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
-    own = [name for name in model.workarounds if name in found.presets]
-    patch: JsonObject = found.presets.get(choice.strategy, {})
+    words = read_strategy(choice.strategy)
+    workarounds = [name for name in model.workarounds if name not in words.less]
+    own = [name for name in workarounds if name in found.presets]
+    patch: JsonObject = found.presets.get(words.base, {})
     wishes = Wishes(
         profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
         preset=patch,
@@ -175,22 +182,27 @@ def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
     )
     try:
         layers = layers_for(
-            choice.strategy,
+            words.base,
             model.provider.template,
-            workarounds=[name for name in model.workarounds if name not in own],
+            workarounds=[name for name in workarounds if name not in own],
             wishes=wishes,
         )
     except UnknownPreset as error:
         raise LaunchRefused({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
     if model.provider.option_defaults:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
-    if choice.strategy == "production":
-        layers = _with_workarounds(layers, tuple((f"workaround {name}", found.presets[name]) for name in own))
+    added = [*(own if words.base == "production" else ()), *words.more]
+    layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
     return (("asked of every configuration", _asked(request, choice, model)), *layers)
 
 
+def _preset(name: str, found: Found) -> JsonObject:
+    return found.presets[name] if name in found.presets else preset(name)
+
+
 def _with_workarounds(layers: Layers, own: Layers) -> Layers:
-    """The user's own workarounds stand where built-in ones do: below profile, preset and run."""
+    """The user's own workarounds, and presets put on top of a strategy, stand where built-in workarounds do: below
+    profile, preset and run."""
     place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:place], *own, *layers[place:])
 

@@ -1,0 +1,29 @@
+"""Strategies as words: `production`, `baseline`, `raw` or a preset, with presets put on top (`+`) or workarounds left
+out (`!`): `production+content_tag_tool_call_fallback`, `production!content_tag_tool_call_fallback`."""
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+
+WITH, WITHOUT = "+", "!"
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyWords:
+    """`base` names the strategy or preset; `more` are presets on top of the workarounds, `less` workarounds left
+    out."""
+
+    base: str
+    more: tuple[str, ...] = ()
+    less: tuple[str, ...] = ()
+
+    def unknown(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
+        """The words that name nothing."""
+        base = () if self.base in strategies or self.base in presets else (self.base,)
+        return (*base, *(word for word in (*self.more, *self.less) if word not in presets))
+
+
+def read_strategy(text: str) -> StrategyWords:
+    base, *parts = re.split(r"(?=[+!])", text)
+    more = tuple(part[1:] for part in parts if part.startswith(WITH))
+    return StrategyWords(base, more, tuple(part[1:] for part in parts if part.startswith(WITHOUT)))
