@@ -252,9 +252,8 @@ def _first_bad_key(trial: Trial, rail: Sequence[RailTurn]) -> str:
     if trial.first_bad_ordinal is None:
         return ""
     own = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
-    bad = next((line for line in own if line.bad), None)
-    said = next((line for line in own if line.part in ("response", "result")), None)
-    return (bad or said).key if bad or said else ""
+    said = next((line.key for line in own if line.part in ("response", "result")), "")
+    return next((line.key for line in own if line.bad), said)
 
 
 def _chosen(rail: Sequence[RailTurn], key: str, first_bad: str) -> RailStep | None:
