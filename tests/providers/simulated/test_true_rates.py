@@ -18,7 +18,7 @@ NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
 def published(cell: Cell) -> float:
     rates = all_personas()[cell.persona].true_rates
     group = scenarios.find(cell.scenario).group
-    rate: float = rates.get(cell.scenario, rates[group])[cell.strategy]
+    rate: float = rates[cell.scenario if cell.scenario in rates else group][cell.strategy]
     return rate
 
 

@@ -1,0 +1,33 @@
+"""Answers recorded from the live local model, byte for byte, for tests that replay them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "data" / "local"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """`body` is the answer's exact text; `request` what was sent to `path`."""
+
+    what: str
+    server: str
+    path: str
+    request: dict[str, Any]
+    status: int
+    content_type: str
+    body: str
+
+    @property
+    def error_type(self) -> str:
+        return str(json.loads(self.body)["error"]["type"])
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def recorded(name: str) -> Recorded:
+    return Recorded(**json.loads((FOLDER / f"{name}.json").read_text("utf-8")))
