@@ -1,31 +1,16 @@
 """A chat endpoint that takes a fixed time for every answer and hardly any CPU, in a process of its own.
 
-`python -m benchmarks.slow_server SECONDS` prints its port. A conversation without tool results is answered with a
-call, the second round too, the third with the final text: one trial is three requests and two tool executions."""
+`python -m benchmarks.slow_server SECONDS` prints its port. One trial is three requests and two tool executions."""
 
 import asyncio
-import json
 import sys
 
-PATCH = {"city": "Oslo", "note": "x" * 200}
+from benchmarks.answers import answer_to
 
-
-def _answer(message: dict[str, object], finish_reason: str) -> bytes:
-    body = {
-        "id": "bench",
-        "object": "chat.completion",
-        "model": "bench",
-        "choices": [{"index": 0, "message": {"role": "assistant"} | message, "finish_reason": finish_reason}],
-        "usage": {"prompt_tokens": 400, "completion_tokens": 60, "total_tokens": 460},
-    }
-    data = json.dumps(body).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
-    return head.encode() + data
-
-
-FUNCTION = {"name": "get_weather", "arguments": json.dumps(PATCH)}
-CALL = _answer({"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": FUNCTION}]}, "tool_calls")
-FINAL = _answer({"content": "Done."}, "stop")
+HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nserver: bench\r\n"
+    b"x-request-id: 0123456789abcdef\r\nx-ratelimit-remaining-requests: 999\r\ncontent-length: %d\r\n\r\n"
+)
 
 
 class Connection(asyncio.Protocol):
@@ -45,8 +30,9 @@ class Connection(asyncio.Protocol):
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if len(body) >= length:
             self._received.clear()
-            answer = CALL if body.count(b'"role":"tool"') < 2 else FINAL
-            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answer)
+            answer = answer_to(body)
+            answered = HEAD % len(answer) + answer
+            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answered)
 
 
 async def serve(seconds: float) -> None:

@@ -1,0 +1,61 @@
+"""The trial that every way of the benchmark runs: happy_path as the case study words it, under the default layers."""
+
+from dataclasses import dataclass
+
+from benchmarks.answers import ANSWERS
+from toolbench.engine.events import Ask, Event, Outcome, Sent
+from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.policy import resolve
+from toolbench.engine.presets import layers_for
+from toolbench.engine.tools import ToolRegistry
+from toolbench.evals import scenarios
+from toolbench.evals.trials import PARITY, Instance, Scenario
+
+SCENARIO = "happy_path"
+MODEL = "bench"
+STRATEGY = "production"
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    scenario: Scenario
+    instance: Instance
+    plan: LoopPlan
+
+
+def play() -> Play:
+    scenario = scenarios.find(SCENARIO)
+    instance = scenario.draw(1, kind=PARITY)
+    plan = LoopPlan(
+        model=MODEL,
+        policy=resolve(layers_for(STRATEGY)).policy,
+        system=instance.system,
+        user_text=instance.user_text,
+        tools=ToolRegistry(instance.tools),
+    )
+    return Play(scenario, instance, plan)
+
+
+def request_bodies(played: Play) -> tuple[bytes, ...]:
+    """The bytes that one trial sends."""
+    workspace = played.scenario.open(played.instance)
+    loop = run_loop(played.plan, unheard)
+    answers = iter(ANSWERS)
+    sent: list[bytes] = []
+    wanted = next(loop)
+    try:
+        while True:
+            outcome: Sent
+            if isinstance(wanted, Ask):
+                sent.append(wanted.request.body)
+                wanted.decoder.feed(next(answers))
+                outcome = wanted.decoder.close()
+            else:
+                outcome = tuple(Outcome(workspace.call(call.name, call.arguments, call.id)) for call in wanted.calls)
+            wanted = loop.send(outcome)
+    except StopIteration:
+        return tuple(sent)
+
+
+def unheard(event: Event) -> None:
+    """Nobody listens."""

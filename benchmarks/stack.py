@@ -1,0 +1,115 @@
+"""The back of `make up`: PostgreSQL with all its safety, a broker and one Celery worker, in a folder that is thrown
+away."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.ways import Measured
+from toolbench.running.children import Child, Spec
+from toolbench.running.identity import confined
+from toolbench.running.places import ROOT
+from toolbench.running.plan import environment, worker_command
+from toolbench.running.servers import Postgres, Valkey
+
+KEY_NAME = "TOOLBENCH_BENCHMARK_KEY"
+KEY = "sk-benchmark-0123456789abcdef"  # of no endpoint; there to be masked
+_PATIENCE_SECONDS = 120
+_TICKS_PER_MS = os.sysconf("SC_CLK_TCK") / 1000
+
+
+class Stack:
+    """Runs from `with` to its end. Linux only: CPU is read from /proc, in steps of 10 ms."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="tb-bench-", dir="/tmp"))
+        self._children: dict[str, Child] = {}
+
+    def __enter__(self) -> "Stack":
+        try:
+            self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    @property
+    def worker_pid(self) -> int:
+        return self._children["worker"].pid
+
+    def stored(self, base_url: str, *, trials: int, concurrency: int) -> Measured:
+        """Launches a run and waits for its end. The worker is the one process whose CPU is counted; PostgreSQL's is
+        that of all its processes, launching and looking on included."""
+        command = [sys.executable, "-m", "benchmarks.stored_run", base_url, str(trials), str(concurrency)]
+        worker, postgres = self._worker_ms(), self._postgres_ms()
+        printed = subprocess.run(
+            command, cwd=ROOT, env=self._environment, check=True, stdout=subprocess.PIPE, text=True
+        )
+        worker, postgres = self._worker_ms() - worker, self._postgres_ms() - postgres
+        seconds = json.loads(printed.stdout)["seconds"]
+        return Measured(worker / trials, trials / seconds, postgres / trials)
+
+    def _start(self) -> None:
+        sockets = self._folder / "s"
+        sockets.mkdir(mode=0o700)
+        postgres, valkey = Postgres(self._folder / "postgres", sockets), Valkey(self._folder / "valkey", sockets)
+        postgres.prepare(self._folder / "postgres.log")
+        valkey.prepare()
+        for name, server in (("postgres", postgres), ("valkey", valkey)):
+            spec = Spec(name, server.command(), server.environment, self._folder / name, server.stop_signal)
+            child = self._children[name] = Child(spec, self._folder)
+            _wait(child, server.is_ready)
+        postgres.make_database()
+        shared = {"TOOLBENCH_VAR": str(self._folder), "DATABASE_URL": postgres.url(), "REDIS_URL": valkey.url()}
+        self._environment: Mapping[str, str] = environment({**shared, KEY_NAME: KEY})
+        migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        subprocess.run(migrate, cwd=ROOT, env=self._environment, check=True)
+        command = confined(worker_command("bench"), death_signal=signal.SIGKILL)
+        worker = self._children["worker"] = Child(Spec("worker", command, self._environment, ROOT), self._folder)
+        _wait(worker, lambda: " ready." in worker.log.read_text(errors="replace"))
+
+    def _stop(self) -> None:
+        for child in reversed(self._children.values()):
+            child.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _worker_ms(self) -> float:
+        return sum(_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS
+
+    def _postgres_ms(self) -> float:
+        """Of the postmaster, of its children, and of those that are gone."""
+        postmaster = self._children["postgres"].pid
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        living = sum(sum(_cpu_ticks(int(pid))[:2]) for pid in children)
+        return (living + sum(_cpu_ticks(postmaster))) / _TICKS_PER_MS
+
+
+def _cpu_ticks(pid: int) -> tuple[int, int, int, int]:
+    """User, system, and the same of children waited for; zeros for a process that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0, 0, 0
+    user, system, children_user, children_system = map(int, fields[11:15])
+    return user, system, children_user, children_system
+
+
+def _wait(child: Child, is_ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while not is_ready():
+        if child.exit_code() is not None or time.monotonic() > until:
+            raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")
+        time.sleep(0.05)

@@ -1,0 +1,73 @@
+"""Launches one run in the database of the environment and waits until the workers have ended it.
+
+`python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY` prints {"seconds": from the first claim to the last end}.
+It fails when a trial did not pass or a byte of it is missing."""
+
+import json
+import sys
+import time
+import uuid
+
+from django.db.models import Max, Min, Sum
+from django.db.models.functions import Length
+
+import benchmarks.ready  # noqa: F401
+from benchmarks.answers import ANSWERS
+from benchmarks.play import MODEL, SCENARIO, STRATEGY, play, request_bodies
+from benchmarks.stack import KEY_NAME
+from toolbench.lab.launching import launch
+from toolbench.lab.models import Model, Provider, Run, Step, StepBody, Trial
+from toolbench.lab.run_request import RunRequest
+
+STEPS_PER_TRIAL = 5
+LOOK_SECONDS = 0.5
+
+
+def launched(base_url: str, trials: int, concurrency: int) -> Run:
+    provider = Provider.objects.create(
+        name=f"bench {uuid.uuid4().hex[:12]}",
+        base_url=base_url,
+        concurrency=concurrency,
+        key_source=Provider.KeySource.ENVIRONMENT,
+        key_env=KEY_NAME,
+    )
+    model = Model.objects.create(provider=provider, name=MODEL, canonical=MODEL)
+    request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)
+    return launch(request, confirmed=True)
+
+
+def await_end(run: Run) -> float:
+    """Seconds from the first claim to the last end."""
+    open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
+    while open_trials.exists():
+        time.sleep(LOOK_SECONDS)
+    times = Trial.objects.filter(run=run).aggregate(began=Min("started_at"), ended=Max("finished_at"))
+    seconds: float = (times["ended"] - times["began"]).total_seconds()
+    return seconds
+
+
+def check(run: Run, trials: int) -> None:
+    """Every trial passed, and every byte that was sent and answered is stored."""
+    passed = Trial.objects.filter(run=run, outcome=Trial.Outcome.PASS, execution=1).count()
+    steps = Step.objects.filter(trial__run=run)
+    stored = StepBody.objects.filter(step__in=steps.filter(kind=Step.Kind.EXCHANGE)).aggregate(
+        sent=Sum(Length("request")), answered=Sum(Length("response"))
+    )
+    wanted = {
+        "sent": trials * sum(map(len, request_bodies(play()))),
+        "answered": trials * sum(map(len, ANSWERS)),
+    }
+    if (passed, steps.count(), stored) != (trials, trials * STEPS_PER_TRIAL, wanted):
+        raise SystemExit(f"{passed} of {trials} passed, {steps.count()} steps, bytes {stored}, wanted {wanted}")
+
+
+def main() -> None:
+    base_url, trials, concurrency = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    run = launched(base_url, trials, concurrency)
+    seconds = await_end(run)
+    check(run, trials)
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

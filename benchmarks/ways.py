@@ -1,0 +1,117 @@
+"""One trial's traffic in this process, with more of Toolbench from way to way; nothing is stored."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import aiohttp
+
+from benchmarks.play import play, request_bodies, unheard
+from toolbench.engine.events import End
+from toolbench.providers.door import Door
+from toolbench.providers.driving import World, drive
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+PATH = "chat/completions"
+
+Trial = Callable[[], Awaitable[None]]
+Run = Callable[[Trial], Awaitable[None]]
+Way = Callable[[Endpoint, Run], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """CPU of the working process per trial, and of PostgreSQL, in milliseconds; trials per second of the clock on the
+    wall."""
+
+    cpu_ms: float
+    per_second: float
+    postgres_ms: float = 0.0
+
+
+async def bare(endpoint: Endpoint, run: Run) -> None:
+    """aiohttp alone, sending the bytes of one trial."""
+    url, bodies = endpoint.url(PATH), request_bodies(play())
+    headers = {"authorization": f"Bearer {endpoint.key}", "content-type": "application/json"}
+    timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=120)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+
+        async def trial() -> None:
+            for body in bodies:
+                async with session.post(url, data=body, headers=headers, timeout=timeout) as answer:
+                    await answer.read()
+
+        await run(trial)
+
+
+async def door(endpoint: Endpoint, run: Run) -> None:
+    """The same through our door: classified, masked, every byte at hand."""
+    bodies = request_bodies(play())
+    async with Door() as opened:
+
+        async def trial() -> None:
+            for body in bodies:
+                exchange = opened.open(endpoint, PATH, body)
+                await opened.carry(exchange)
+                assert exchange.error() is None
+
+        await run(trial)
+
+
+async def driven(endpoint: Endpoint, run: Run) -> None:
+    """The loop with its tools and the judge, every step recorded in memory."""
+    played = play()
+    async with Door() as opened:
+
+        async def trial() -> None:
+            workspace, kept = played.scenario.open(played.instance), Kept()
+            world = World(endpoint, opened, workspace.call, kept, kept, time.perf_counter, asyncio.Event(), unheard)
+            ended = await drive(played.plan, world)
+            assert ended.end is End.FINAL
+            assert played.scenario.judge(played.instance, ended, workspace).task_pass
+            assert len(kept.steps) == 5
+
+        await run(trial)
+
+
+class Kept:
+    """Keeps the steps of one trial in memory and lets everything through."""
+
+    def __init__(self) -> None:
+        self.steps: list[ExchangeStep | ToolStep] = []
+
+    def record(self, step: ExchangeStep | ToolStep) -> None:
+        self.steps.append(step)
+
+    async def reserve(self) -> None:
+        return None
+
+    async def back_off(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def measure(way: Way, endpoint: Endpoint, *, trials: int, concurrency: int) -> Measured:
+    """One round: one trial each to open the connections, then `trials` with `concurrency` at once."""
+    figures: list[Measured] = []
+
+    async def run(trial: Trial) -> None:
+        async def several(count: int) -> None:
+            for _ in range(count):
+                await trial()
+
+        await asyncio.gather(*(several(1) for _ in range(concurrency)))
+        each = max(1, trials // concurrency)
+        done = each * concurrency
+        cpu, wall = time.process_time(), time.perf_counter()
+        await asyncio.gather(*(several(each) for _ in range(concurrency)))
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        figures.append(Measured(cpu / done * 1000, done / wall))
+
+    async def whole() -> None:
+        await way(endpoint, run)
+
+    asyncio.run(whole())
+    return figures[0]
