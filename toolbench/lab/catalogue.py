@@ -37,7 +37,7 @@ class _Local:
 
 _LOCAL = (
     _Local("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
-    _Local("Local, tool template", "local-tools", 2, "Our template, which puts the tools into the prompt."),
+    _Local("Local, tool template", "local-tools", 1, "Our template, which puts the tools into the prompt."),
 )
 
 
