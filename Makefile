@@ -35,7 +35,7 @@ lint: environment  ## Format, lint, types, import contracts, templates
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy toolbench tests
 	$(BIN)/lint-imports
-	$(BIN)/djlint templates --check --lint --quiet
+	$(BIN)/djlint templates --lint --quiet
 
 check: lint test  ## All that has to be green: lint and test
 

@@ -1,0 +1,25 @@
+"""Every template can be read by Django, and keeps to the content policy."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.template.loader import get_template
+
+FOLDER = Path(settings.BASE_DIR) / "templates"
+NAMES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.html"))
+INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\son[a-z]+=|javascript:", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_compiles(name: str) -> None:
+    assert get_template(name) is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> None:
+    text = (FOLDER / name).read_text()
+
+    assert INLINE_SCRIPT.findall(text) == []
+    assert re.findall(r"""(?:src|href)=["'](?:https?:)?//""", text) == []
