@@ -1,0 +1,67 @@
+"""Working a run in this process: one shift per provider, each in a thread of its own, beside any worker there is."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Self
+
+from django.conf import settings
+from django.db import connection
+
+from toolbench.lab.cells import recompute_stale
+from toolbench.lab.execution import Terms, serve
+from toolbench.lab.finishing import finish_runs
+from toolbench.lab.models import Run, Trial
+
+
+@dataclass(slots=True)
+class EvalShifts:
+    """`failure` is what ended a shift by our own fault; then no other is started."""
+
+    run_id: int
+    failure: Exception | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _threads: dict[int, threading.Thread] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        """Waits for the threads, in a hurry after an error, then brings the run's state and cells up to date."""
+        if kind is not None:
+            self.hurry()
+        for thread in self._threads.values():
+            thread.join()
+        finish_runs()
+        while recompute_stale():
+            pass
+
+    def go_on(self) -> bool:
+        """Starts a shift for every provider that has work of this run and none here. False when nothing of the run is
+        under way any more, here or elsewhere."""
+        self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
+        waiting = set() if self._stopping.is_set() or self.failure else self._waiting()
+        for provider_id in waiting - self._threads.keys():
+            thread = threading.Thread(target=self._work, args=[provider_id], name=f"shift of {provider_id}")
+            self._threads[provider_id] = thread
+            thread.start()
+        return bool(self._threads) or self._trials(Trial.State.RUNNING)
+
+    def hurry(self) -> None:
+        """Trials in flight are given up within seconds and queued again."""
+        self._stopping.set()
+
+    def _waiting(self) -> set[int]:
+        queued = Trial.objects.filter(run_id=self.run_id, run__state=Run.State.RUNNING, state=Trial.State.QUEUED)
+        found = queued.filter(provider__paused_reason="").order_by().values_list("provider_id", flat=True).distinct()
+        return {pk for pk in found if pk is not None}
+
+    def _trials(self, state: Trial.State) -> bool:
+        return not self._stopping.is_set() and Trial.objects.filter(run_id=self.run_id, state=state).exists()
+
+    def _work(self, provider_id: int) -> None:
+        try:
+            serve(provider_id, Terms(settings.SHIFT_SECONDS, stopping=self._stopping.is_set))
+        except Exception as error:
+            self.failure = error
+        finally:
+            connection.close()

@@ -1,0 +1,61 @@
+"""What `manage.py eval` says of a plan and of a run's cells, line by line."""
+
+from collections.abc import Iterator
+
+from toolbench.lab.models import Cell, Run
+from toolbench.lab.rates import Rate
+from toolbench.lab.run_request import Plan
+from toolbench.lab.tallies import tally
+
+_MOST_LEFT_OUT = 5
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """Pairs are models with sampling profiles."""
+    pairs = {(config.model, config.profile) for config in plan.configs}
+    yield (
+        f"{_many(len(pairs), 'pair')} of model and profile, {_many(len(plan.configs), 'configuration')}, "
+        f"{_many(len(plan.cells), 'cell')}, {_many(plan.trials, 'trial')}"
+    )
+    yield f"{plan.least_requests:,} to {plan.most_requests:,} requests"
+    for name, most in plan.paid_requests.items():
+        yield f"up to {most:,} of them to {name}, which may have to be paid for"
+    if off := sum(not cell.applicable for cell in plan.cells):
+        yield f"{_many(off, 'cell')} not applicable: tools are off there, and nothing is sent"
+    for skipped in plan.skipped[:_MOST_LEFT_OUT]:
+        yield f"left out: {skipped.what}. {skipped.why}"
+    if len(plan.skipped) > _MOST_LEFT_OUT:
+        yield f"left out: {len(plan.skipped) - _MOST_LEFT_OUT} more"
+
+
+def run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
+    """Both rates over the tool scenarios and over the controls; the cells below them where they are wanted."""
+    cells = tuple(run.cells.select_related("config"))
+    for name, some in (("tools", [c for c in cells if not c.control]), ("control", [c for c in cells if c.control])):
+        if some:
+            sums = tally(some)
+            yield f"{name}: {rates_text(sums.given_an_answer(), sums.delivered())}"
+    for cell in cells if each_cell else ():
+        sums = tally([cell])
+        yield f"  {cell_name(cell)}: {rates_text(sums.given_an_answer(), sums.delivered())}"
+
+
+def cell_name(cell: Cell) -> str:
+    config = cell.config
+    parts = (config.model_name, config.profile, config.strategy, config.method, config.examples, cell.scenario)
+    return " · ".join(part for part in parts if part)
+
+
+def rates_text(answered: Rate, delivered: Rate) -> str:
+    return f"success given an answer {rate_text(answered)}, delivered {rate_text(delivered)}"
+
+
+def rate_text(rate: Rate) -> str:
+    """`9/10 (90 %, 60 to 98)`; a dash without trials."""
+    if not rate.n:
+        return "–"
+    return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent})"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,153 @@
+"""`manage.py eval`: tries models from the command line. The same launch as the page, worked in this process."""
+
+import os
+import sys
+from argparse import BooleanOptionalAction
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab import controlling
+from toolbench.lab.eval_gate import cells_below
+from toolbench.lab.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
+from toolbench.lab.eval_providers import bring_openrouter_up_to_date, check_reachable, lent, welcome_back
+from toolbench.lab.eval_request import EvalRefused, EvalRequest, ask
+from toolbench.lab.eval_shifts import EvalShifts
+from toolbench.lab.eval_text import plan_lines, run_lines
+from toolbench.lab.eval_watching import counted_interrupts, run_bar
+from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, expand, launch
+from toolbench.lab.models import Model, Run
+from toolbench.lab.report import ReportRefused, check_folder, write_report
+
+BELOW, REFUSED, UNFINISHED = 1, 2, 3
+LOOK_SECONDS = 0.3
+SILENT, DETAILS = 0, 2
+
+
+class Command(BaseCommand):
+    help = (
+        "Try models from the command line. Exit codes: 0 done; 1 a cell is below --fail-under; 2 refused as it was "
+        "asked; 3 not finished, what is done is kept."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        for row in OPTIONS.values():
+            words = f"{row.help} ({PREFIX}{row.variable})" if row.variable else row.help
+            if row.kind.switch:
+                parser.add_argument(row.flag, action=BooleanOptionalAction, default=None, help=words)
+            else:
+                parser.add_argument(row.flag, metavar=row.kind.metavar, default=None, help=words)
+        parser.add_argument("--yes", action="store_true", help="send paid requests without asking")
+        parser.add_argument("--dry-run", action="store_true", help="say what would be tried, and stop")
+        parser.add_argument("--resume", type=int, metavar="RUN", help="go on with a run that is not finished")
+
+    def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **given: Any) -> None:
+        self.verbosity = _verbosity(given["verbosity"])
+        try:
+            said = {name: given[name] for name in OPTIONS if given.get(name) is not None}
+            options = read_options(said, os.environ)
+            if dry_run:
+                self._say_plan(ask(options))
+                return
+            if options.out:
+                check_folder(Path(options.out))
+            self._say(*set_aside(os.environ), *bring_openrouter_up_to_date(os.environ))
+            run = self._launched(ask(options), yes=yes) if resume is None else _resumed(resume, options)
+        except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, controlling.Refused) as refused:
+            raise CommandError(str(refused), returncode=REFUSED) from refused
+        self._work(run, options)
+        self._conclude(run, options)
+
+    def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
+        check_reachable(asked.models)
+        self._say(*asked.notes, *plan_lines(expand(asked.request)))
+        try:
+            return launch(asked.request, confirmed=yes)
+        except ConfirmationNeeded as needed:
+            if not _agreed(str(needed)):
+                raise EvalRefused(f"{needed} Add --yes.") from needed
+            return launch(asked.request, confirmed=True)
+
+    def _work(self, run: Run, options: EvalOptions) -> None:
+        """Until nothing of the run is under way. The first Ctrl-C lets trials in flight end, the second queues them
+        again."""
+        providers = tuple({model.provider_id: model.provider for model in _models(run)}.values())
+        welcome_back(providers)
+        shifts, bar = EvalShifts(run.pk), run_bar(run, sys.stderr, silent=self.verbosity == SILENT)
+        with lent(providers, options), counted_interrupts() as interrupts, bar as shown, shifts:
+            while shifts.go_on():
+                shown.look()
+                interrupts.wait(LOOK_SECONDS)
+                if interrupts.count:
+                    _pause(run)
+                if interrupts.count > 1:
+                    shifts.hurry()
+        if shifts.failure is not None:
+            raise CommandError(f"Toolbench itself failed: {shifts.failure!r}", returncode=UNFINISHED)
+
+    def _conclude(self, run: Run, options: EvalOptions) -> None:
+        run.refresh_from_db()
+        self._say(*run_lines(run, each_cell=self.verbosity >= DETAILS))
+        if options.out:
+            self._say(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
+        if run.state != Run.State.FINISHED:
+            raise CommandError(_unfinished(run), returncode=UNFINISHED)
+        below = cells_below(run, options.fail_under) if options.fail_under is not None else ()
+        if below:
+            lines = "\n  ".join([f"Below {options.fail_under:g} %:", *below])
+            raise CommandError(lines, returncode=BELOW)
+
+    def _say_plan(self, asked: EvalRequest) -> None:
+        for line in (*set_aside(os.environ), *asked.notes, *plan_lines(expand(asked.request))):
+            self.stdout.write(line)
+
+    def _say(self, *lines: str) -> None:
+        for line in lines if self.verbosity > SILENT else ():
+            self.stdout.write(line)
+
+
+def _verbosity(given: int) -> int:
+    """VERBOSE of the case study stands for Django's own default."""
+    variable = os.environ.get("VERBOSE", "")
+    return int(variable) if given == 1 and variable in ("0", "1", "2") else given
+
+
+def _agreed(question: str) -> bool:
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _models(run: Run) -> tuple[Model, ...]:
+    """Those of the run that still exist."""
+    return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
+
+
+def _resumed(run_id: int, options: EvalOptions) -> Run:
+    """Caps given are raised first. Raises Refused and EvalRefused."""
+    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
+    if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
+        raise EvalRefused(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
+    check_reachable(_models(run))
+    if options.request_cap or options.token_cap:
+        caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
+        controlling.raise_caps(run_id, **caps)
+    if run.state == Run.State.PAUSED:
+        controlling.resume(run_id)
+    return run
+
+
+def _pause(run: Run) -> None:
+    if Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).exists():
+        controlling.pause(run.pk, "Interrupted at the command line.")
+
+
+def _unfinished(run: Run) -> str:
+    paused = {model.provider.name: model.provider.paused_reason for model in _models(run)}
+    why = " ".join(f"{name}: {reason}" for name, reason in paused.items() if reason)
+    spent = run.request_cap is not None and run.requests_reserved >= run.request_cap
+    cap = (
+        " --request-cap N" if spent else " --token-cap N" if run.token_cap and run.tokens_used >= run.token_cap else ""
+    )
+    how = f" Go on with `manage.py eval --resume {run.pk}{cap}`, or cancel it on its page."
+    over = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
+    return f"Run {run.pk} is {run.get_state_display()}. {run.stopped_reason or why}{'' if over else how}"

@@ -1,0 +1,24 @@
+"""`manage.py report RUN --out DIR`: writes a run as files."""
+
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.report import ReportRefused, write_report
+
+REFUSED = 2
+
+
+class Command(BaseCommand):
+    help = "Write a run as files: one per trial, the summaries, the matrix as Markdown."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int)
+        parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new or empty folder")
+
+    def handle(self, *, run: int, out: Path, **options: object) -> None:
+        try:
+            names = write_report(run, out)
+        except (ReportRefused, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED) from error
+        self.stdout.write(f"{len(names)} files in {out}")
