@@ -1,5 +1,7 @@
 """The six ways of asking: launched once, shown while they run."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -69,6 +71,9 @@ def test_a_deleted_local_run_is_not_launched_again() -> None:
     ready(OWN, TOOLS)
     ensure_local_run()
     Run.objects.update(deleted_at=timezone.now())
+    Run.objects.update(finished_at=timezone.now())
+    ensure_local_run()
+    Run.objects.update(deleted_at=timezone.now())
     assert ensure_local_run() is None
 
 
@@ -116,3 +121,14 @@ def test_the_box_takes_five_queries(django_assert_num_queries: DjangoAssertNumQu
     half_done()
     with django_assert_num_queries(5):
         get_local_box()
+
+
+def test_the_box_keeps_looking_until_the_intent_run_has_begun() -> None:
+    run = half_done()
+    Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
+    run.cells.update(stale=True)
+    recompute_all()
+    Run.objects.update(finished_at=timezone.now())
+    assert get_local_box().polls
+    Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
+    assert not get_local_box().polls

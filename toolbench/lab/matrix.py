@@ -263,8 +263,7 @@ def _trials(line: dict[str, Any], config_ids: tuple[int, ...], query: MatrixQuer
 
 def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
     """Says of each row whether the one above has the same model at the same provider."""
-    above = [None, *rows[:-1]]
-    pairs = zip(rows, above, strict=True)
+    pairs = zip(rows, [None, *rows], strict=False)
     return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
 
 

@@ -30,10 +30,21 @@ class PolicyChoice:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyChoice":
-        ids = {name: query.get(name, "") for name in ("config", "model")}
-        names = {name: query.get(name, "")[:80] for name in ("profile", "strategy", "method", "scenario")}
-        known = {name: int(value) for name, value in ids.items() if value.isascii() and value.isdigit()}
-        return cls(**known, **{name: value for name, value in names.items() if value})  # type: ignore[arg-type]
+        def name(key: str, usual: str) -> str:
+            return query.get(key, "").replace("\0", "")[:80] or usual
+
+        return cls(
+            config=_id(query.get("config", "")),
+            model=_id(query.get("model", "")),
+            profile=name("profile", "default"),
+            strategy=name("strategy", "production"),
+            method=name("method", "native"),
+            scenario=name("scenario", "happy_path"),
+        )
+
+
+def _id(given: str) -> int | None:
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
 
 
 @dataclass(frozen=True, slots=True)

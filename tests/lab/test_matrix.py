@@ -1,0 +1,163 @@
+"""The matrix sums cells by what was asked of which model, and keeps apart what must not be mixed."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_published, make_run, make_trials
+from toolbench.lab.matrix import get_matrix, settled
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.models import Cell, Run, RunConfig
+
+pytestmark = pytest.mark.django_db
+REAL = MatrixQuery(scope="real")
+
+
+def tried(config: RunConfig, scenario: str = "happy_path", /, **counts: int) -> Cell:
+    cell = make_cell(config, scenario, **({"scenario_group": "weather"} if scenario == "weather" else {}))
+    make_trials(cell, **counts)
+    return cell
+
+
+def test_infrastructure_is_left_out_of_one_rate_and_counts_as_failure_in_the_other() -> None:
+    tried(make_config(make_run()), **{"pass": 7, "fail": 1, "infra": 2})
+    given = get_matrix(REAL).rows[0].rate
+    delivered = get_matrix(MatrixQuery(scope="real", metric="delivered")).rows[0].rate
+    assert given is not None
+    assert delivered is not None
+    assert (given.k, given.n, delivered.k, delivered.n) == (7, 8, 7, 10)
+
+
+def test_a_control_is_folded_away_and_never_enters_tool_success() -> None:
+    config = make_config(make_run())
+    tried(config, **{"pass": 10})
+    tried(config, "chat_only", **{"fail": 10})
+    row = get_matrix(REAL).rows[0]
+    assert row.rate is not None
+    assert (row.rate.k, row.rate.n) == (10, 10)
+    control = get_matrix(MatrixQuery(scope="real", metric="control")).rows[0].rate
+    assert control is not None
+    assert (control.k, control.n, control.target) == (0, 10, None)
+
+
+def test_runs_of_one_configuration_are_pooled_and_a_difference_in_settings_is_said() -> None:
+    for hash_ in ("aaa", "bbb"):
+        tried(make_config(make_run(), policy_hash=hash_), **{"pass": 5})
+    matrix = get_matrix(REAL)
+    assert [(row.tally.passed, row.settings_differ) for row in matrix.rows] == [(10, True)]
+    assert any("settings differ" in warning for warning in matrix.warnings)
+
+
+def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:
+    run = make_run()
+    for name, value in (
+        ("strategy", "production"),
+        ("strategy", "raw"),
+        ("method", "constrained"),
+        ("examples", "w-1"),
+    ):
+        tried(make_config(run, None, **{name: value}), **{"pass": 1})
+    matrix = get_matrix(REAL)
+    assert len(matrix.rows) == 4
+    assert set(matrix.varies) == {"strategy", "method", "examples"}
+
+
+def test_parity_and_drawn_instances_are_never_one_row() -> None:
+    for kind in ("parity", "drawn"):
+        tried(make_config(make_run(instance_kind=kind)), **{"pass": 1})
+    assert len(get_matrix(REAL).rows) == 2
+
+
+def test_simulated_and_deleted_runs_never_enter_the_default_scope() -> None:
+    tried(make_config(make_run(simulated=True)), **{"pass": 3})
+    gone = make_config(make_run())
+    tried(gone, **{"pass": 3})
+    Run.objects.filter(pk=gone.run_id).update(deleted_at="2026-01-01T00:00Z")
+    assert get_matrix(REAL).rows == ()
+    demo = get_matrix(MatrixQuery(scope="demo")).rows
+    assert [row.simulated for row in demo] == [True]
+
+
+def test_without_own_runs_the_published_figures_are_shown_first() -> None:
+    assert settled(MatrixQuery()).scope == "published"
+    tried(make_config(make_run(simulated=True)), **{"pass": 1})
+    assert settled(MatrixQuery()).scope == "published"
+    tried(make_config(make_run()), **{"pass": 1})
+    assert settled(MatrixQuery()).scope == "real"
+
+
+def test_groups_of_scenarios_are_never_pooled() -> None:
+    config = make_config(make_run())
+    tried(config, **{"pass": 2})
+    tried(config, "weather", **{"fail": 5})
+    matrix = get_matrix(REAL)
+    assert matrix.scenario_groups == ("tools", "weather")
+    assert matrix.rows[0].tally.done == 2
+    assert get_matrix(MatrixQuery(scope="real", group="weather")).rows[0].tally.failed == 5
+
+
+def test_p95_is_a_number_only_from_sixty_answers_on() -> None:
+    config = make_config(make_run())
+    tried(config, **{"pass": 59})
+    assert get_matrix(REAL).rows[0].p95 is None
+    tried(config, "type_error_recovery", **{"pass": 60})
+    assert get_matrix(REAL).rows[0].p95 is not None
+
+
+def test_not_applicable_is_neither_pass_nor_fail() -> None:
+    tried(make_config(make_run(), tool_use_mode="disabled"), **{"na": 10})
+    row = get_matrix(REAL).rows[0]
+    assert not row.applicable
+    assert row.rate is not None
+    assert row.rate.n == 0
+    assert get_matrix(REAL).summary.below == 0
+
+
+def test_the_interval_is_withheld_at_temperature_zero_where_answers_repeat() -> None:
+    cell = make_cell(make_config(make_run(), options={"temperature": 0}))
+    for trial in make_trials(cell, **{"pass": 10}):
+        trial.answer_hash = "same"
+        trial.save()
+    Cell.objects.update(distinct=1)
+    rate = get_matrix(REAL).rows[0].rate
+    assert rate is not None
+    assert rate.withheld
+
+
+def test_no_row_is_best_while_intervals_overlap() -> None:
+    run = make_run()
+    for name, passed in (("a", 10), ("b", 9)):
+        tried(make_config(run, make_model(name)), **{"pass": passed, "fail": 10 - passed})
+    assert get_matrix(REAL).summary.overlapping == 2
+
+
+def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> None:
+    run = make_run()
+    for name in ("One", "Two"):
+        tried(make_config(run, make_model("same", provider=make_provider(name))), **{"pass": 1})
+    assert [name for name, _ in get_matrix(REAL).groups] == ["One", "Two"]
+
+
+def test_published_figures_stand_beside_the_row_they_are_about() -> None:
+    make_published(("vendor/model-a", "default", 36, 10))
+    tried(make_config(make_run()), **{"pass": 1})
+    assert get_matrix(REAL).rows[0].published == "36/40"
+
+
+def test_where_it_failed_is_named_most_first() -> None:
+    config = make_config(make_run())
+    for scenario, failed in (("happy_path", 1), ("long_arguments_guard", 4), ("type_error_recovery", 2)):
+        tried(config, scenario, **{"fail": failed})
+    assert get_matrix(REAL).rows[0].failed_in == "long_arguments_guard 4, type_error_recovery 2, 1 elsewhere"
+
+
+def test_the_number_of_queries_does_not_grow_with_runs_or_trials() -> None:
+    counts = []
+    for _ in range(2):
+        for name in ("a", "b", "c"):
+            tried(make_config(make_run(), make_model(name)), **{"pass": 3, "fail": 2})
+        with CaptureQueriesContext(connection) as seen:
+            get_matrix(REAL)
+        counts.append(len(seen))
+    assert counts == [3, 3]
+    assert not any("lab_trial" in query["sql"] or "lab_step" in query["sql"] for query in seen.captured_queries)

@@ -1,0 +1,58 @@
+"""The open row: its split by scenario and the trials behind it."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.matrix import get_matrix
+from toolbench.lab.matrix_panel import get_panel
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.models import RunConfig
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def config() -> RunConfig:
+    config = make_config(make_run(), true_rates={"state": {"production": 0.8}, "control": {"production": 1.0}})
+    make_trials(make_cell(config), **{"pass": 9, "infra": 1})
+    make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 6, "fail": 4})
+    make_trials(make_cell(config, "chat_only"), **{"fail": 10})
+    return config
+
+
+def opened(config: RunConfig) -> MatrixQuery:
+    return MatrixQuery(scope="real", cell=str(config.pk))
+
+
+def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert [trial.outcome for trial in panel.trials] == ["fail"] * 4 + ["infra"] + ["pass"] * 3
+    assert {trial.scenario for trial in panel.trials} <= {"happy_path", "long_arguments_guard"}
+
+
+def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.splits} == {
+        ("happy_path", 9, 9, 0.8),
+        ("long_arguments_guard", 6, 10, 0.8),
+        ("chat_only", 0, 10, 1.0),
+    }
+
+
+def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert (panel.answered.n, panel.delivered.n) == (19, 20)
+
+
+def test_an_unknown_row_opens_nothing(config: RunConfig) -> None:
+    assert get_panel(get_matrix(MatrixQuery(scope="real", cell="no-such"))) is None
+
+
+def test_it_takes_four_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    matrix = get_matrix(opened(config))
+    with django_assert_num_queries(4):
+        get_panel(matrix)

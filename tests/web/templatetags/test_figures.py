@@ -1,0 +1,72 @@
+"""Figures and outcomes are written alike everywhere."""
+
+import re
+
+import pytest
+from django.template import Context, Template
+
+from toolbench.lab.metrics import Figure
+from toolbench.lab.rates import rate_of, without_repeats
+from toolbench.web.templatetags.figures import figure, money, seconds, span
+
+
+def written(source: str, **context: object) -> str:
+    return Template("{% load figures %}" + source).render(Context(context)).strip()
+
+
+def test_a_rate_never_stands_without_n_and_its_interval() -> None:
+    shown = written("{% rate rate %}", rate=rate_of(36, 40))
+    assert "<b>36/40</b>" in shown
+    assert "90&nbsp;%" in shown
+    assert "[77–96]" in shown
+
+
+def test_nothing_tried_is_no_percentage() -> None:
+    assert "%" not in written("{% rate rate %}", rate=rate_of(0, 0))
+    assert written("{% ci rate %}", rate=rate_of(0, 0)) == ""
+
+
+def test_a_withheld_interval_says_how_many_distinct_answers_there_were() -> None:
+    shown = written("{% rate rate %}", rate=without_repeats(rate_of(10, 10, distinct=1)))
+    assert "1 distinct" in shown
+    assert "[" not in shown
+
+
+def test_a_mark_without_a_word_has_a_spoken_label() -> None:
+    assert 'role="img" aria-label="infrastructure"' in written('{% mark "infra" "" %}')
+    assert "aria-label" not in written('{% mark "pass" %}')
+
+
+def test_twenty_dots_stand_on_a_line_and_every_trial_has_one() -> None:
+    shown = written("{% dots counts %}", counts={"pass": 25, "fail": 5})
+    assert 'aria-label="25 pass, 5 fail"' in shown
+    assert re.findall(r"--n:(\d+)", shown) == ["20", "5", "5"]
+
+
+def test_hundreds_of_trials_become_a_bar() -> None:
+    shown = written("{% dots counts %}", counts={"pass": 150, "fail": 150})
+    assert 'class="progress"' in shown
+    assert "--n:50.0" in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "unknown"), (0, "$0.00"), (0.0012, "$0.0012"), (1234.5, "$1,234.50")]
+)
+def test_an_unknown_cost_is_never_zero(value: float | None, text: str) -> None:
+    assert money(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(40, "40 s"), (200, "3 min"), (7500, "2 h 5 min"), (None, "unknown")])
+def test_time_is_said_in_the_words_of_a_clock(value: float | None, text: str) -> None:
+    assert span(value) == text
+
+
+def test_a_range_is_written_once_when_its_ends_are_equal() -> None:
+    assert figure(Figure(1000, 1000, "ms")) == "1.0"
+    assert figure(Figure(1000, 2500, "ms")) == "1.0–2.5"
+    assert figure(None) == seconds(None) == ""
+
+
+def test_nothing_from_outside_becomes_markup() -> None:
+    assert "<script" not in written("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
+    assert "<script" not in written("{% empty title text %}", title="<script>", text="<script>")

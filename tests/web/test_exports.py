@@ -1,0 +1,27 @@
+"""Exports keep every value, and what a model wrote stays text."""
+
+import csv
+import io
+import json
+
+from toolbench.lab.matrix_export import ExportTable
+from toolbench.web.exports import as_csv, as_json, as_markdown
+
+TABLE = ExportTable(
+    "Matrix", ("note",), ("model", "tool_ok", "cost"), (("=cmd|'x'|a", "3/4", None), ("a|b<i>", "-", 0.5))
+)
+
+
+def test_csv_runs_no_formula_and_keeps_the_dash() -> None:
+    rows = list(csv.reader(io.StringIO(as_csv(TABLE))))
+    assert rows == [["model", "tool_ok", "cost"], ["'=cmd|'x'|a", "3/4", ""], ["a|b<i>", "-", "0.5"]]
+
+
+def test_json_keeps_what_is_unknown_as_null() -> None:
+    assert json.loads(as_json(TABLE))["rows"][0] == {"model": "=cmd|'x'|a", "tool_ok": "3/4", "cost": None}
+
+
+def test_markdown_keeps_its_columns_whatever_is_inside() -> None:
+    lines = [line for line in as_markdown(TABLE).splitlines() if line.startswith("|")]
+    assert lines[0] == "| model | tool_ok | cost |"
+    assert lines[3] == "| a\\|b&lt;i> | - | 0.5 |"

@@ -1,0 +1,48 @@
+"""Expected trouble is said in words: what happened, what was kept, what to do."""
+
+import pytest
+from django.db import OperationalError
+from django.test import Client, RequestFactory
+
+from toolbench.web.views.errors import server_error
+
+
+def test_a_database_that_is_away_is_no_mistake_of_ours() -> None:
+    try:
+        raise OperationalError("server closed the connection")
+    except OperationalError:
+        response = server_error(RequestFactory().get("/"))
+    assert response.status_code == 503
+    assert "The database does not answer" in response.content.decode()
+
+
+def test_a_mistake_of_ours_names_the_log_and_what_goes_on() -> None:
+    try:
+        raise RuntimeError
+    except RuntimeError:
+        response = server_error(RequestFactory().get("/"))
+    assert response.status_code == 500
+    assert "var/log/web.log" in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_form_with_an_old_token_says_that_nothing_was_sent(owner_client: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = owner_client.cookies
+    response = strict.post("/providers/new/", {"name": "x"})
+    assert response.status_code == 403
+    assert "opened too long ago" in response.content.decode()
+
+
+def test_an_unknown_host_is_told_how_to_be_allowed() -> None:
+    response = Client(headers={"host": "elsewhere.test"}).get("/sign-in/")
+    assert response.status_code == 400
+    assert "ALLOWED_HOSTS=" in response.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/nothing/", "/scenarios/nothing/", "/providers/9/models/"])
+def test_an_unknown_address_offers_a_way_on(owner_client: Client, path: str) -> None:
+    response = owner_client.get(path)
+    assert response.status_code == 404
+    assert "All runs" in response.content.decode()

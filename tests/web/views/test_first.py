@@ -1,0 +1,74 @@
+"""The first page, whole and in part."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from toolbench.lab import catalogue
+from toolbench.lab.models import Cell, Model, Trial
+
+pytestmark = pytest.mark.django_db
+
+
+def live_run() -> None:
+    catalogue.load()
+    run = make_run(purpose="first_page", state="running")
+    cell = make_cell(make_config(run, Model.objects.get(provider__service="local-own")), "weather")
+    make_trial(cell, "fail", tools_dropped=True, sentence="The answer holds no call.")
+    make_trial(cell, "queued")
+    recompute_all()
+
+
+def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client: Client) -> None:
+    text = owner_client.get("/").content.decode()
+    assert "No trial has failed here yet" in text
+    assert "Plan a first run" in text
+    assert "The published figures are not loaded" in text
+    assert "No worker is running" in text
+
+
+def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Client) -> None:
+    live_run()
+    part = owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
+    assert part.strip().startswith('<section class="card" id="local"')
+    assert 'hx-trigger="every 2s"' in part
+    assert "<html" not in part
+    Trial.objects.filter(state="queued").update(state="done", outcome="pass")
+    Cell.objects.update(stale=True)
+    recompute_all()
+    assert "hx-trigger" not in owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
+
+
+def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_title(owner_client: Client) -> None:
+    live_run()
+    text = owner_client.get("/").content.decode()
+    assert "Valid is not correct." in text
+    assert ">One tiny model, six ways of asking</h2>" in text
+    assert "no ranking of methods" in text
+    assert "The template dropped the tools" in text
+
+
+def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_client: Client) -> None:
+    catalogue.load()
+    text = owner_client.get("/").content.decode()
+    assert "Published matrix, February 2026" in text
+    assert "published, not measured here" in text
+    assert "1,002/1,160" in text
+    assert "1,002/1,120" in text
+
+
+def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-very-secret")
+    text = owner_client.get("/").content.decode()
+    assert "GROQ_API_KEY" in text
+    assert "very-secret" not in text
+
+
+def test_what_a_model_wrote_is_text(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "fail", sentence="<script>alert(1)</script>", failure_class="<b>")
+    text = owner_client.get("/").content.decode()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;" in text

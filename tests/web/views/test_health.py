@@ -1,0 +1,27 @@
+"""Whether everything runs, for people and for a supervisor."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from toolbench.lab.models import Process
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_supervisor_needs_no_sign_in() -> None:
+    response = Client().get("/health/live")
+    assert (response.status_code, response.content) == (200, b"ok")
+
+
+def test_the_page_is_for_people_who_are_signed_in(owner_client: Client) -> None:
+    assert Client().get("/health/").status_code == 302
+    assert "No worker is running" in owner_client.get("/health/").content.decode()
+
+
+def test_a_worker_that_beats_is_alive(owner_client: Client) -> None:
+    Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    part = owner_client.get("/health/", headers={"HX-Request": "true"}).content.decode()
+    assert "alive" in part
+    assert "No worker" not in part
+    assert "<html" not in part

@@ -1,0 +1,31 @@
+"""Presets and the effective policy can be read, whatever the address says."""
+
+import pytest
+from django.test import Client
+
+from toolbench.lab import catalogue
+from toolbench.lab.models import Model
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
+    catalogue.load()
+    text = owner_client.get("/presets/").content.decode()
+    assert "deepseek_openrouter_compat" in text
+    assert text.count('class="code patch"') == 9
+
+
+def test_the_policy_names_origins(owner_client: Client) -> None:
+    catalogue.load()
+    model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
+    text = owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard").content.decode()
+    assert "workaround deepseek_openrouter_compat" in text
+    assert "engine default" in text
+
+
+@pytest.mark.parametrize("query", ["", "?model=x", "?model=999999", "?strategy=%00", "?scenario=%3Cscript%3E"])
+def test_no_address_breaks_it(owner_client: Client, query: str) -> None:
+    response = owner_client.get(f"/policy/{query}")
+    assert response.status_code == 200
+    assert b"<script>" not in response.content

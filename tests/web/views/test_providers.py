@@ -1,0 +1,115 @@
+"""Connecting, editing and deleting a provider: a clear sentence for everything that goes wrong, and nothing lost."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from toolbench.lab import catalogue
+from toolbench.lab.models import Provider, Run
+from toolbench.providers.scripted import ScriptedProvider, fails, json_answer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider() as running:
+        yield running
+
+
+def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Client, server: ScriptedProvider) -> None:
+    server.plays(json_answer({"data": [{"id": "m/one"}, {"id": "m/two"}]}))
+    form = {"name": "Mine", "base_url": server.base_url, "key": "sk-secret"}
+    response = owner_client.post("/providers/new/", form, follow=True)
+    text = response.content.decode()
+    assert "m/one" in text
+    assert "sk-secret" not in text
+    sent = {name.lower(): value for name, value in server.seen[0].headers.items()}
+    assert sent["authorization"] == "Bearer sk-secret"
+    provider = Provider.objects.get(name="Mine")
+    owner_client.post(f"/providers/{provider.pk}/models/", {"name": ["m/one"], "more": "m/three\n\n"})
+    assert set(provider.models.values_list("name", flat=True)) == {"m/one", "m/three"}
+
+
+def test_a_wrong_key_is_said_with_its_status_and_the_connection_kept(
+    owner_client: Client, server: ScriptedProvider
+) -> None:
+    server.plays(fails(401, "Incorrect API key provided"))
+    provider = make_provider("Mine", base_url=server.base_url)
+    text = owner_client.get(f"/providers/{provider.pk}/models/").content.decode()
+    assert "HTTP 401: Incorrect API key provided" in text
+    assert "The connection is kept" in text
+
+
+def test_a_template_fills_in_what_is_left_blank(owner_client: Client) -> None:
+    response = owner_client.post("/providers/new/", {"template": "groq", "key_env": "GROQ_API_KEY"})
+    provider = Provider.objects.get(template="groq")
+    assert response.headers["location"] == f"/providers/{provider.pk}/models/"
+    assert (provider.name, provider.base_url, provider.key_env) == (
+        "Groq",
+        "https://api.groq.com/openai",
+        "GROQ_API_KEY",
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"name": "", "base_url": ""}, "needs a name"),
+        ({"name": "a", "base_url": "ftp://x"}, "http:// or https://"),
+        ({"name": "a", "base_url": "https://[::1"}, "http:// or https://"),
+        ({"name": "Taken", "base_url": "https://x.test"}, "a provider named Taken already"),
+        ({"name": "a", "base_url": "https://x.test", "headers": "{"}, "This is not JSON"),
+        ({"name": "a", "base_url": "https://x.test", "headers": "[" * 100_000}, "This is not JSON"),
+        ({"name": "a", "base_url": "https://x.test", "headers": '{"a": 1}'}, "object of texts"),
+        ({"name": "a", "base_url": "https://x.test", "option_defaults": '{"model": "x"}'}, "belong to the loop"),
+        ({"name": "a", "base_url": "https://x.test", "concurrency": "0"}, "Between 1 and 1000"),
+        ({"name": "a", "base_url": "https://x.test", "concurrency": "9" * 30}, "Between 1 and 1000"),
+        ({"name": "a", "base_url": "https://x.test", "read_seconds": "nan"}, "number"),
+        ({"name": "a", "base_url": "https://x.test", "template": "nope"}, "nope"),
+    ],
+)
+def test_what_cannot_be_connected_is_said_beside_its_field(
+    owner_client: Client, form: dict[str, str], sentence: str
+) -> None:
+    make_provider("Taken")
+    response = owner_client.post("/providers/new/", form)
+    assert response.status_code == 422
+    assert sentence in response.content.decode()
+    assert Provider.objects.count() == 1
+
+
+def test_a_blank_key_leaves_the_stored_one(owner_client: Client) -> None:
+    form = {"name": "Mine", "base_url": "https://x.test", "key": "sk-secret"}
+    owner_client.post("/providers/new/", form)
+    provider = Provider.objects.get(name="Mine")
+    before = bytes(provider.key_encrypted or b"")
+    owner_client.post(f"/providers/{provider.pk}/", form | {"key": "", "name": "Renamed"})
+    provider.refresh_from_db()
+    assert (provider.name, bytes(provider.key_encrypted or b"")) == ("Renamed", before)
+
+
+def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None:
+    model = make_model()
+    config = make_config(make_run(), model)
+    make_trials(make_cell(config), **{"pass": 3})
+    address = f"/providers/{model.provider_id}/delete/"
+    assert "1 run that used it stay whole" in owner_client.get(address).content.decode()
+    owner_client.post(address)
+    assert not Provider.objects.exists()
+    assert Run.objects.get().trials.count() == 3
+    assert "vendor/model-a" in owner_client.get("/matrix/export.csv?scope=real").content.decode()
+
+
+def test_a_provider_that_comes_with_toolbench_is_not_edited(owner_client: Client) -> None:
+    catalogue.load()
+    local = Provider.objects.get(service="local-own")
+    assert "comes with Toolbench" in owner_client.get(f"/providers/{local.pk}/").content.decode()
+
+
+def test_an_unknown_provider_is_a_clear_page(owner_client: Client) -> None:
+    response = owner_client.get("/providers/999/")
+    assert response.status_code == 404
+    assert "There is nothing at this address" in response.content.decode()
