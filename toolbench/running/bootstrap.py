@@ -44,7 +44,8 @@ def check_machine() -> None:
     if sys.version_info < OLDEST:
         version = ".".join(str(part) for part in sys.version_info[:2])
         fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
-    if importlib.util.find_spec("ensurepip") is None:
+    ensurepip = importlib.util.find_spec("ensurepip")
+    if ensurepip is None or ensurepip.origin is None:
         fail("needs Python's venv module: install it (Debian: apt install python3-venv) and run make again.")
     if shutil.disk_usage(ROOT).free < NEEDED_BYTES:
         fail("needs 1.5 GB of disk for its packages, and there is less: make room and run make again.")
@@ -53,7 +54,7 @@ def check_machine() -> None:
 def make_environment() -> None:
     made = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if made.returncode != 0:
-        fail(f"python3 could not make a virtual environment: {made.stdout.decode(errors='replace').strip()}")
+        fail(f"python3 could not make a virtual environment; its own words: {made.stdout.decode(errors='replace')}")
 
 
 def install(path: str) -> None:
