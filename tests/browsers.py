@@ -8,6 +8,8 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 from toolbench.running.chromium import find
 
 WAIT_MS = 20_000
+# What htmx writes of a poll that ends because the page is left; an answer that failed has lines of its own.
+_LEFT = ("htmx:afterRequest", "htmx:sendAbort")
 
 
 def executable() -> str:
@@ -42,7 +44,7 @@ class Watch:
         page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
+        if message.type == "error" and not message.text.startswith(_LEFT):
             self.complaints.append(f"console: {message.text} ({message.location.get('url', '')})")
 
     def _failed(self, request: Request) -> None:

@@ -1,12 +1,15 @@
 """The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
 
 from toolbench.lab.launch_form import LaunchChoices
-from toolbench.lab.launching import RunRequest
+from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
+from toolbench.lab.models import Run
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
@@ -19,6 +22,7 @@ class LaunchForm(forms.Form):
     title = forms.CharField(max_length=200, required=False, label="Title")
     models = forms.MultipleChoiceField(error_messages={"required": "Choose at least one model."})
     profiles = forms.MultipleChoiceField(initial=["default"])
+    every_profile = forms.BooleanField(required=False, label="Every profile with every model")
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(initial=["production"])
     methods = forms.MultipleChoiceField(initial=["native"])
@@ -70,6 +74,7 @@ class LaunchForm(forms.Form):
             title=data["title"],
             models=tuple(int(pk) for pk in data["models"]),
             profiles=tuple(data["profiles"]),
+            enforce_applicability=not data["every_profile"],
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
             scenarios=tuple(data["scenarios"]),
@@ -88,3 +93,26 @@ class LaunchForm(forms.Form):
         for name, messages in errors.items():
             for message in messages:
                 self.add_error(name if name in self.fields else None, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of the form: a started run, or a plan to look at, or neither where the form says what is wrong."""
+
+    run: Run | None = None
+    plan: Plan | None = None
+
+
+def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
+    """Starts the run, or only plans it. What the lab refuses is added to the form."""
+    if not form.is_bound or not form.is_valid():
+        return Answer()
+    try:
+        if start:
+            return Answer(run=launch(form.to_request(), owner=owner, confirmed="confirmed" in form.data))
+        return Answer(plan=expand(form.to_request()))
+    except LaunchRefused as refused:
+        form.take(refused.errors)
+        return Answer()
+    except ConfirmationNeeded as needed:
+        return Answer(plan=needed.plan)

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 
@@ -67,7 +68,7 @@ class ProviderForm(forms.Form):
         known = next((one for one in templates() if one.slug == data["template"]), None)
         typed = data["base_url"].strip()
         return Connection(
-            name=data["name"] or (known.title if known else ""),
+            name=data["name"] or (known.title if known else _host(typed)),
             base_url=typed or (known.base_url if known else ""),
             api_prefix=data["api_prefix"] or (known.api_prefix if known and not typed else "/v1"),
             template=data["template"],
@@ -86,6 +87,14 @@ class ProviderForm(forms.Form):
         for name, sentences in errors.items():
             for sentence in sentences:
                 self.add_error(name if name in self.fields else None, sentence)
+
+
+def _host(address: str) -> str:
+    """The host of an address, with its port; "" when there is none."""
+    try:
+        return urlsplit(address).netloc.rpartition("@")[2][:80]
+    except ValueError:
+        return ""
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,56 @@
+"""The launch form, filled in and sent as a person does it."""
+
+from dataclasses import dataclass
+
+from playwright.sync_api import Locator, Page, expect
+
+from toolbench.lab.models import Model
+
+TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be tried; a cap of None is none."""
+
+    models: tuple[str, ...]
+    scenarios: tuple[str, ...] = ("happy_path",)
+    profiles: tuple[str, ...] = ("default",)
+    trials: int = 10
+    request_cap: int | None = None
+
+
+def plan(page: Page, wish: Wish) -> None:
+    """Opens the form and fills it in; nothing is sent."""
+    page.goto("/runs/new/")
+    for name in wish.models:
+        _box(page, "models", str(Model.objects.get(name=name).pk)).check()
+    for field, values in (("scenarios", wish.scenarios), ("profiles", wish.profiles)):
+        for value in values:
+            _box(page, field, value).check()
+    if len(wish.profiles) > 1:
+        page.get_by_label("Every profile with every model").check()
+    page.get_by_label("Trials for each scenario").fill(str(wish.trials))
+    if wish.request_cap is not None:
+        page.get_by_label("Stop after requests").fill(str(wish.request_cap))
+
+
+def start(page: Page, wish: Wish) -> None:
+    """Fills in the form, agrees to what may cost money, starts, and waits for the run's page."""
+    plan(page, wish)
+    page.get_by_role("button", name="Start").click()
+    agree = page.get_by_label("Yes, send them")
+    expect(agree.or_(page.locator("#live"))).to_be_visible()
+    if agree.is_visible():
+        agree.check()
+        page.get_by_role("button", name="Start").click()
+    expect(page.locator("#live")).to_be_visible()
+
+
+def finished(page: Page, trials: int) -> None:
+    """Waits until the run's page says that so many trials are finished."""
+    expect(page.locator("[data-done]")).to_have_attribute("data-done", str(trials))
+
+
+def _box(page: Page, name: str, value: str) -> Locator:
+    return page.locator(f'input[name="{name}"][value="{value}"]')

@@ -1,0 +1,97 @@
+"""A model, a provider and a person that write scripts into every field: all of it is shown, none of it runs."""
+
+import json
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.conftest import Scripting
+from tests.journeys.planning import Wish, finished, start
+from tests.lab.benches import scripted_model
+from tests.workers import WorkerProcess
+from toolbench.lab.models import Run, Trial
+from toolbench.providers.scripted import Answer, Seen, completion, fails
+
+EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'><b onmouseover=window.hacked=1>{{7*7}}"
+FIELDS = {
+    "id": EVIL,
+    "model": EVIL,
+    "system_fingerprint": EVIL,
+    "provider": EVIL,
+    "object": EVIL,
+    "service_tier": EVIL,
+    EVIL: EVIL,
+}
+HEADERS = {"content-type": "application/json", "x-request-id": EVIL, "server": EVIL, EVIL.split("=")[0][1:7]: EVIL}
+PAGES = ("/", "/runs/", "/models/", "/providers/", "/runs/new/")
+
+
+def writes_scripts(seen: Seen) -> Answer:
+    """Calls of a tool that is there, of one that is not, a refusal: each with markup wherever text may stand."""
+    turn = len(seen.json()["messages"]) % 3
+    if turn == 0:
+        return Answer(400, HEADERS, bytes(fails(400, EVIL, type=EVIL, param=EVIL).body))  # type: ignore[arg-type]  # it is bytes
+    name = "state_get" if turn == 1 else EVIL
+    function = {"name": name, "arguments": json.dumps({EVIL: EVIL, "workspace_id": EVIL})}
+    message = {
+        "content": EVIL,
+        "reasoning_content": EVIL,
+        "refusal": EVIL,
+        "tool_calls": [{"id": EVIL, "type": EVIL, "function": function}],
+    }
+    answer = completion(message, finish_reason=EVIL, **FIELDS)
+    return Answer(200, HEADERS, answer.body)
+
+
+def assert_nothing_ran(page: Page) -> None:
+    assert page.evaluate("window.hacked") is None, page.url
+    assert page.locator("main script:not([type='application/json']), main img").count() == 0, page.url
+
+
+def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
+    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    scripted_model(scripting(writes_scripts), f"evil {EVIL}"[:80])
+    start(page, Wish(models=(f"evil {EVIL}"[:80],), scenarios=("happy_path", "chat_only"), trials=2))
+    finished(page, 4)
+    page.get_by_label("Label").fill(EVIL[:80])
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Label saved.")).to_be_visible()
+    assert_nothing_ran(page)
+    run = Run.objects.get()
+
+    for path in (
+        *PAGES,
+        f"/trials/?run={run.pk}",
+        f"/latency/?run={run.pk}",
+        f"/policy/?config={run.configs.get().pk}",
+    ):
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        assert_nothing_ran(page)
+    page.goto(f"/matrix/?scope=runs&run={run.pk}")
+    page.locator("a.cell").first.click()
+    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    assert_nothing_ran(page)
+
+
+def test_every_step_of_a_hostile_trial_shows_markup_as_text(
+    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    scripted_model(scripting(writes_scripts), "evil")
+    start(page, Wish(models=("evil",), trials=1))
+    finished(page, 1)
+    trial = Trial.objects.get()
+    page.goto(f"/trials/{trial.pk}/")
+    steps = [link.get_attribute("href") for link in page.locator(".rail a.step").all()]
+    assert len(steps) > 4
+
+    for step in steps:
+        page.goto(f"/trials/{trial.pk}/{step}")
+        for detail in page.locator("details:not([open]) > summary").all():
+            detail.click()
+        assert_nothing_ran(page)
+        if ".response" in str(step):
+            expect(page.locator("#step")).to_contain_text("<script>")

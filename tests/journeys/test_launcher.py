@@ -1,0 +1,37 @@
+"""A launcher: three personas, two profiles, the typical scenarios, ten trials; what it takes is said before."""
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.planning import TYPICAL, Wish, plan
+from tests.workers import WorkerProcess
+from toolbench.lab.models import Run
+
+WISH = Wish(
+    models=("perfect", "reliable-70", "legacy-function-call"),
+    scenarios=TYPICAL,
+    profiles=("default", "grok_default"),
+    request_cap=400,
+)
+TRIALS = 3 * 2 * len(TYPICAL) * 10
+
+
+def test_the_count_stands_in_the_forecast_the_cells_move_at_once_and_the_cap_holds(
+    browser_page: Page, personas: None, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    plan(page, WISH)
+    forecast = page.get_by_role("complementary", name="Forecast")
+    expect(forecast.get_by_role("row", name="Trials")).to_contain_text(str(TRIALS))
+    expect(forecast.get_by_role("row", name="Cells")).to_contain_text("30")
+    assert not Run.objects.exists()
+
+    page.get_by_role("button", name=f"Start {TRIALS} trials").click()
+
+    expect(page.locator("#live")).to_be_visible()
+    expect(page.locator("#live .progress i").first).to_be_attached(timeout=2_000)
+    expect(page.get_by_text("Paused: The cap of 400 requests is reached")).to_be_visible()
+    run = Run.objects.get()
+    assert run.requests_reserved == 400
+    assert run.trials.count() == TRIALS
+    assert set(run.trials.values_list("state", flat=True)) == {"done", "queued"}
+    assert not run.trials.filter(outcome="infra").exists()

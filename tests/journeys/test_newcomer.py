@@ -1,0 +1,87 @@
+"""A newcomer: from the printed link to a provider of one's own, a first run and a failed trial."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browsers import Watch
+from tests.journeys.conftest import Scripting
+from tests.journeys.planning import Wish, finished, start
+from tests.workers import WorkerProcess
+from toolbench.providers.scripted import Answer, Seen, fails, json_answer, says
+
+MODELS = {"object": "list", "data": [{"id": "acme/talker"}, {"id": "acme/other"}]}
+KEY = "sk-of-the-newcomer"
+
+
+def answers_and_never_calls(seen: Seen) -> Answer:
+    """Two models of its own list; chat is prose where a call was asked for. Only with the right key."""
+    if seen.headers.get("authorization") != f"Bearer {KEY}":
+        return fails(401, "Incorrect API key provided")
+    return json_answer(MODELS) if seen.path.endswith("/models") else says("I would rather talk about it.")
+
+
+@pytest.fixture
+def link(live_server: LiveServer, catalogue: None) -> str:
+    """The link that `make up` prints."""
+    printed = StringIO()
+    call_command("link", base=live_server.url, stdout=printed, stderr=StringIO())
+    return printed.getvalue().strip()
+
+
+def test_a_printed_link_opens_a_first_page_that_says_where_everything_is(visitor_page: Page, link: str) -> None:
+    visitor_page.goto(link)
+
+    headings = visitor_page.locator("main h2")
+    expect(headings).to_contain_text(
+        ["Connect a provider", "One tiny model, six ways of asking", "Published matrix, February 2026", "Failed trials"]
+    )
+    expect(visitor_page.get_by_text("published, not measured here", exact=True)).to_be_visible()
+    expect(
+        visitor_page.get_by_text("Valid is not correct").or_(visitor_page.get_by_text("Getting ready"))
+    ).to_be_visible()
+    expect(visitor_page.get_by_role("link", name="Demo").first).to_be_visible()
+
+
+def test_a_link_used_twice_is_refused_with_a_sentence(
+    visitor_page: Page, link: str, browser: Browser, watch: Watch
+) -> None:
+    visitor_page.goto(link)
+    elsewhere = browser.new_context()
+    second = elsewhere.new_page()
+
+    answer = second.goto(link)
+
+    assert answer is not None
+    assert answer.status == 410
+    expect(second.get_by_role("alert")).to_contain_text("This link was used already")
+    expect(second.get_by_text("make link", exact=True)).to_be_visible()
+    elsewhere.close()
+
+
+def test_from_a_pasted_key_to_a_failed_trial(
+    visitor_page: Page, link: str, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page, provider = visitor_page, scripting(answers_and_never_calls)
+    page.goto(link)
+    page.get_by_label("Or paste a key").fill(KEY)
+    page.get_by_label("It is for").select_option(label="Any OpenAI-compatible endpoint")
+    page.get_by_label("Address").fill(provider.base_url)
+    page.get_by_role("button", name="Connect and list its models").click()
+
+    expect(page.locator("input[name=name]")).to_have_count(2)
+    page.get_by_label("acme/talker").check()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("1 model added")).to_be_visible()
+    start(page, Wish(models=("acme/talker",), trials=2))
+    finished(page, 2)
+    page.get_by_role("link", name="open", exact=True).click()
+
+    expect(page.locator(".verdict .mark.fail")).to_be_visible()
+    expect(page.locator("#step")).to_be_visible()
+    assert KEY not in page.content()
+    page.goto("/")
+    expect(page.get_by_role("region", name="Failed trials worth opening").get_by_role("listitem")).to_have_count(1)

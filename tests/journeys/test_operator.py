@@ -1,0 +1,52 @@
+"""An operator: a wrong key is the world's failure, is mended in one form, and only what it stopped is tried again."""
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.conftest import Scripting
+from tests.journeys.planning import Wish, finished, start
+from tests.lab.benches import plays_well, scripted_model
+from tests.workers import WorkerProcess
+from toolbench.lab.keys import encrypt
+from toolbench.lab.models import Provider, Run
+from toolbench.providers.scripted import Answer, Seen, fails
+
+
+def only_with_the_right_key(seen: Seen) -> Answer:
+    right = seen.headers.get("authorization") == "Bearer sk-right"
+    return plays_well(seen) if right else fails(401, "Incorrect API key provided: sk-wr***ng.")
+
+
+def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
+    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    scripted_model(scripting(plays_well), "open")
+    locked = scripted_model(
+        scripting(only_with_the_right_key), "locked", key_source="stored", key_encrypted=encrypt("sk-wrong")
+    )
+    start(page, Wish(models=("open", "locked"), trials=3))
+    finished(page, 6)
+    address, run = page.url, Run.objects.get()
+    errored = run.trials.filter(outcome="infra")
+    assert set(errored.values_list("config__model_name", "failure_class")) == {("locked", "authentication_failed")}
+    before = {trial.pk: (trial.execution, trial.finished_at) for trial in run.trials.filter(outcome="pass")}
+    assert len(before) == 3
+    group = page.get_by_role("region", name="Failures, grouped")
+    expect(group.get_by_role("row", name="authentication_failed")).to_contain_text("3")
+    group.get_by_role("link", name="open", exact=True).click()
+    expect(page.get_by_text("Mend the key, then retry what errored.")).to_be_visible()
+
+    page.goto(f"/providers/{locked.provider_id}/")
+    page.get_by_label("Key", exact=True).fill("sk-right")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page.goto(address)
+    page.get_by_role("button", name="Retry the 3 infrastructure errors").click()
+
+    expect(page.get_by_text("3 trials that the infrastructure stopped are queued again.")).to_be_visible()
+    finished(page, 6)
+    again = run.trials.exclude(pk__in=before)
+    assert set(again.values_list("outcome", "execution")) == {("pass", 2)}
+    assert {t.pk: (t.execution, t.finished_at) for t in run.trials.filter(pk__in=before)} == before
+    assert "sk-wrong" not in page.content()
+    assert not Provider.objects.get(pk=locked.provider_id).paused_reason

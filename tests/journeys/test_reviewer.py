@@ -1,0 +1,47 @@
+"""A reviewer with a keyboard: from the matrix to the first bad step, and a link that shows a colleague the same."""
+
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browsers import Watch
+from tests.journeys.planning import Wish, finished, start
+from tests.workers import WorkerProcess
+from toolbench.lab.signing_in import make_token
+
+
+def to_the_first_bad_step(page: Page) -> int:
+    """Returns how many keys it took from the matrix."""
+    page.goto("/matrix/?scope=demo")
+    expect(page.locator("[data-matrix] a.cell")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.locator(".verdict.fail")).to_be_visible()
+    page.keyboard.press("b")
+    page.wait_for_url("**step=**")
+    return 4
+
+
+def test_the_first_bad_step_is_four_keys_from_the_matrix_and_its_link_shows_it_to_others(
+    browser_page: Page, browser: Browser, live_server: LiveServer, watch: Watch, personas: None, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    start(page, Wish(models=("bracket-storm",), trials=2))
+    finished(page, 2)
+
+    assert to_the_first_bad_step(page) <= 4
+    expect(page.locator('.rail a[aria-current="step"].bad')).to_be_visible()
+    step = page.locator("#step h2").inner_text()
+    address = page.url
+
+    fresh = browser.new_context(base_url=live_server.url)
+    watch.over(fresh)
+    colleague = fresh.new_page()
+    colleague.goto(address)
+    expect(colleague.get_by_role("heading", name="Sign in")).to_be_visible()
+    colleague.goto(f"/sign-in/{make_token()}/")
+    colleague.goto(address)
+    expect(colleague.locator("#step h2")).to_have_text(step)
+    expect(colleague.locator('.rail a[aria-current="step"].bad')).to_be_visible()
+    fresh.close()

@@ -1,0 +1,120 @@
+"""Somebody whose browser runs no script: every action is a plain form or a link."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.browsers import WAIT_MS, Watch
+from tests.journeys.conftest import Scripting
+from tests.journeys.planning import Wish, finished, plan, start
+from tests.lab.benches import plays_well, scripted_model
+from tests.workers import WorkerProcess
+from toolbench.lab.models import Provider, Run
+from toolbench.providers.scripted import Answer, Ending, Seen, json_answer, says
+
+
+@pytest.fixture
+def plain_page(browser: Browser, live_server: LiveServer, owner_client: Client, watch: Watch) -> Iterator[Page]:
+    """A page of the owner's in which no script runs."""
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    context.set_default_timeout(WAIT_MS)
+    context.add_cookies(
+        [{"name": "sessionid", "value": owner_client.cookies["sessionid"].value, "url": live_server.url}]
+    )
+    watch.over(context)
+    yield context.new_page()
+    context.close()
+    assert watch.unexpected() == []
+
+
+def lists_and_talks(seen: Seen) -> Answer:
+    listed = json_answer({"data": [{"id": "plain/model"}]})
+    return listed if seen.path.endswith("/models") else says("No call from me.")
+
+
+def test_a_run_is_planned_watched_and_read_without_a_script(
+    plain_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = plain_page
+    scripted_model(scripting(lists_and_talks), "talker")
+    plan(page, Wish(models=("talker",), trials=3))
+    page.get_by_role("button", name="See the forecast").click()
+    expect(page.get_by_role("complementary", name="Forecast").get_by_role("row", name="Trials")).to_contain_text("3")
+    assert not Run.objects.exists()
+
+    page.get_by_role("button", name="Start 3 trials").click()
+    finished(page, 3)
+    page.get_by_role("link", name="All trials").click()
+    page.get_by_label("Outcome").select_option("fail")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("[data-rows] tbody tr")).to_have_count(3)
+    page.locator("[data-rows] tbody a").first.click()
+    expect(page.locator(".verdict.fail")).to_be_visible()
+    page.locator(".rail a.step").first.click()
+    expect(page.locator("#step")).to_be_visible()
+    page.get_by_role("textbox", name="Note").fill("seen without a script")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("textbox", name="Note")).to_have_value("seen without a script")
+
+
+def test_a_run_is_cancelled_without_a_script(
+    plain_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = plain_page
+    scripted_model(scripting(lambda seen: Answer(body=b"{", declared=9, ending=Ending.HANG)), "silent")
+    start(page, Wish(models=("silent",), trials=5))
+
+    page.get_by_role("button", name="Cancel run").click()
+
+    expect(page.get_by_text("Cancelling: requests in flight are dropped")).to_be_visible()
+    finished(page, 5)
+    assert set(Run.objects.get().trials.values_list("outcome", flat=True)) == {"cancelled"}
+
+
+def test_a_provider_is_connected_edited_and_deleted_without_a_script(
+    plain_page: Page, catalogue: None, scripting: Scripting
+) -> None:
+    page = plain_page
+    page.goto("/providers/new/")
+    page.get_by_label("Name").fill("Plain")
+    page.get_by_label("Base URL").fill(scripting(lists_and_talks).base_url)
+    page.get_by_role("button", name="Connect and list its models").click()
+    page.get_by_label("plain/model").check()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("1 model added")).to_be_visible()
+
+    page.get_by_text("Limits, timeouts, headers, defaults").click()
+    page.get_by_label("Trials at once").fill("3")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert Provider.objects.get(name="Plain").concurrency == 3
+
+    page.get_by_role("link", name="Delete").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Plain is deleted. Its runs and trials are kept.")).to_be_visible()
+
+
+def test_the_theme_is_switched_without_a_script(plain_page: Page, catalogue: None) -> None:
+    plain_page.goto("/runs/")
+    plain_page.get_by_role("button", name="Theme: system").click()
+    plain_page.get_by_role("button", name="Theme: light").click()
+
+    expect(plain_page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert plain_page.url.endswith("/runs/")
+
+
+def test_the_matrix_opens_its_rows_by_links(
+    plain_page: Page, personas: None, scripting: Scripting, worker: WorkerProcess
+) -> None:
+    page = plain_page
+    scripted_model(scripting(plays_well), "player")
+    start(page, Wish(models=("player",), trials=1))
+    finished(page, 1)
+    page.get_by_role("link", name="Matrix of this run").click()
+
+    page.locator("a.cell").click()
+
+    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
