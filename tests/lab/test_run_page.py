@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import Run, Trial
@@ -81,10 +82,10 @@ def test_a_deleted_run_has_no_page() -> None:
         get_run_page(run.pk)
 
 
-def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: "object") -> None:
+def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     run = make_run()
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
-    with django_assert_num_queries(5):  # type: ignore[operator]  # pytest-django names no type for it
+    with django_assert_num_queries(5):
         get_run_page(run.pk)

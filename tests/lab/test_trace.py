@@ -1,6 +1,7 @@
 """One trial step by step."""
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
@@ -115,9 +116,9 @@ def test_a_trial_that_still_waits_has_a_page() -> None:
     assert trace.step is None
 
 
-def test_the_number_of_queries_does_not_grow_with_steps(django_assert_num_queries: "object") -> None:
+def test_the_number_of_queries_does_not_grow_with_steps(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     trial = failed_trial()
     for turn in range(1, 8):
         make_step(trial, turn=turn, bodies={"facts": ANSWER})
-    with django_assert_num_queries(9):  # type: ignore[operator]  # pytest-django names no type for it
+    with django_assert_num_queries(9):
         open_at(trial)

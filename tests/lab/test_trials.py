@@ -2,6 +2,7 @@
 
 import pytest
 from django.http import QueryDict
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import Trial
@@ -60,8 +61,8 @@ def test_next_failed_skips_what_passed() -> None:
     assert get_neighbours(trials[0], asked).next_failed == trials[2].pk
 
 
-def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_queries: "object") -> None:
+def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
-    with django_assert_num_queries(4):  # type: ignore[operator]  # pytest-django names no type for it
+    with django_assert_num_queries(4):
         assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50

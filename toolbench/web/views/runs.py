@@ -6,11 +6,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab import controlling, launching
+from toolbench.lab import controlling
 from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.models import Run
 from toolbench.lab.run_page import get_run_page, get_runs
-from toolbench.web.forms.launch import LaunchForm
+from toolbench.web.forms.launch import LaunchForm, answer_to
 from toolbench.web.forms.running import LIVE_FIELDS, read_action
 
 
@@ -25,20 +25,12 @@ def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
     typed = request.POST or (request.GET if LIVE_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
-    plan = None
-    if typed and form.is_valid():
-        try:
-            if request.method == "POST":
-                return redirect(
-                    "run", launching.launch(form.to_request(), owner=_owner(request), confirmed="confirmed" in typed).pk
-                )
-            plan = launching.expand(form.to_request())
-        except launching.LaunchRefused as refused:
-            form.take(refused.errors)
-        except launching.ConfirmationNeeded as needed:
-            plan = needed.plan
+    answer = answer_to(form, start=request.method == "POST", owner=_owner(request))
+    if answer.run:
+        return redirect("run", answer.run.pk)
     part = "#forecast" if request.headers.get("HX-Request") else ""
-    return render(request, f"runs/new.html{part}", {"form": form, "plan": plan, "asked": request.method == "POST"})
+    context = {"form": form, "plan": answer.plan, "asked": request.method == "POST"}
+    return render(request, f"runs/new.html{part}", context)
 
 
 @require_safe
