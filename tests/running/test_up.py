@@ -40,6 +40,7 @@ class Up:
         self.var = folder / "my var"
         self.port = _free_port()
         self.environment = {**os.environ, "TOOLBENCH_VAR": str(self.var), "PORT": str(self.port), "LOCAL_MODEL": "0"}
+        self.environment["TOOLBENCH_SILENT_SECONDS"] = "20"
         for name in ("DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "HOST"):
             self.environment.pop(name, None)
         self._out = folder / "out"
@@ -151,6 +152,16 @@ def test_a_child_killed_by_force_comes_back(up: Up, name: str) -> None:
 
     up.wait_until(lambda: up.children().get(name, killed) != killed)
     assert f"{name} ended (killed by signal 9)" in up.said
+
+
+def test_a_worker_that_is_alive_and_deaf_is_replaced(up: Up) -> None:
+    up.wait_until(lambda: "worker-1" in up.children())
+    frozen = up.children()["worker-1"]
+
+    os.kill(frozen, signal.SIGSTOP)
+
+    up.wait_until(lambda: up.children().get("worker-1", frozen) != frozen)
+    assert "worker-1 shows no sign of life" in up.said
 
 
 def test_the_page_answers_after_all_that(up: Up) -> None:
