@@ -1,5 +1,7 @@
 """A rate is k, n and an interval together, and claims no more than it may."""
 
+from math import ceil
+
 import pytest
 
 from toolbench.lab.rates import rate_of, trials_to_decide, without_repeats
@@ -33,7 +35,7 @@ def test_the_interval_of_a_deterministic_endpoint_is_withheld_where_answers_repe
 def test_more_trials_at_the_same_share_would_decide() -> None:
     more = trials_to_decide(rate_of(38, 40, target=90))
     assert more is not None
-    assert rate_of(round(0.95 * (40 + more)), 40 + more, target=90).against == "clears"
+    assert rate_of(ceil(0.95 * (40 + more)), 40 + more, target=90).against == "clears"
     below = trials_to_decide(rate_of(34, 40, target=90))
     assert below is not None
     assert rate_of(int(0.85 * (40 + below)), 40 + below, target=90).against == "below"

@@ -87,7 +87,8 @@ def trials_to_decide(rate: Rate) -> int | None:
     already or stands on the target."""
     if rate.target is None or not rate.n or rate.against != "open":
         return None
-    target = rate.target / 100
-    if rate.k / rate.n > target:
-        return more_trials_to_clear(rate.k, rate.n, target)
-    return more_trials_to_clear(rate.n - rate.k, rate.n, 1 - target)
+    if 100 * rate.k > rate.target * rate.n:
+        return more_trials_to_clear(rate.k, rate.n, rate.target / 100)
+    if 100 * rate.k == rate.target * rate.n:
+        return None
+    return more_trials_to_clear(rate.n - rate.k, rate.n, (100 - rate.target) / 100)
