@@ -1,5 +1,7 @@
 """The runs pages: the form says what it takes and what is wrong; buttons say what they did."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -14,8 +16,13 @@ def local_model() -> Model:
     return make_model("persona-a", provider=make_provider("Personas", kind=Provider.Kind.SIMULATED))
 
 
-def asked(model: Model, **changes: object) -> dict[str, object]:
-    form = {"models": model.pk, "scenarios": "happy_path", "profiles": "default", "strategies": "production"}
+def asked(model: Model, **changes: Any) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "models": model.pk,
+        "scenarios": "happy_path",
+        "profiles": "default",
+        "strategies": "production",
+    }
     form |= {"methods": "native", "trials": "3", "instance_kind": "parity"}
     return form | {"tool_use_mode": "enforced", "tool_failure_policy": "fatal"} | changes
 
