@@ -70,10 +70,14 @@ def _code_of(text: str) -> str:
 
 def _ours() -> Iterator[Path]:
     """Every file of the project: all that .gitignore does not leave out."""
-    ignored = [line.strip().strip("/") for line in (ROOT / ".gitignore").read_text("utf-8").splitlines()]
+    ignored = [".git", *(line.strip().strip("/") for line in (ROOT / ".gitignore").read_text("utf-8").splitlines())]
+
+    def kept(names: list[str]) -> list[str]:
+        return [name for name in names if not any(fnmatch(name, one) for one in ignored)]
+
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name != ".git" and not any(fnmatch(name, one) for one in ignored)]
-        yield from (Path(folder) / name for name in files if not any(fnmatch(name, one) for one in ignored))
+        folders[:] = kept(folders)
+        yield from (Path(folder) / name for name in kept(files))
 
 
 def _index_hosts() -> set[str]:
