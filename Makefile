@@ -33,7 +33,7 @@ test-local: environment  ## Live tests on the local model
 lint: environment  ## Format, lint, types, import contracts, templates
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	$(BIN)/mypy toolbench tests
+	$(BIN)/mypy toolbench tests benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --lint --quiet
 
