@@ -2,9 +2,9 @@
 model and only what varies in the run."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 from toolbench.lab.models import RunConfig
 from toolbench.lab.strategies import WITH, WITHOUT, read_strategy
@@ -77,10 +77,12 @@ def _parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[
 
 
 def _unique(names: Sequence[str], joint: str) -> list[str]:
-    """The second of a name gets a number."""
-    seen: Counter[str] = Counter()
+    """A name that is taken gets a number; names that differ in case only are one name to some file systems."""
+    taken: set[str] = set()
     found = []
     for name in names:
-        seen[name.lower()] += 1
-        found.append(name if seen[name.lower()] == 1 else f"{name}{joint}{seen[name.lower()]}")
+        numbered = (f"{name}{joint}{number}" for number in count(2))
+        free = next(one for one in chain([name], numbered) if one.lower() not in taken)
+        taken.add(free.lower())
+        found.append(free)
     return found

@@ -1,0 +1,216 @@
+"""`manage.py eval` over real HTTP: what it launches, what it says, and how it ends."""
+
+import json
+import signal
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.lab.benches import plays_well, scripted_model
+from toolbench.lab import controlling
+from toolbench.lab.catalogue import load
+from toolbench.lab.models import Model, Provider, Run, ServiceAddress
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of whoever runs the tests decides nothing; no bar is drawn."""
+    for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("VERBOSE", "1")
+    load()
+
+
+def evaluate(**options: Any) -> str:
+    """What the command says on its standard output; the bar goes to standard error."""
+    out = StringIO()
+    usual = {"models": "all", "provider": "scripted", "scenarios": "happy_path,chat_only", "trials": "2", "yes": True}
+    call_command("eval", **(usual | options), stdout=out)
+    return out.getvalue()
+
+
+def refused(**options: Any) -> CommandError:
+    with pytest.raises(CommandError) as raised:
+        evaluate(**options)
+    return raised.value
+
+
+def fails_the_patch(seen: Seen) -> Answer:
+    """Reads the workspace and says Done without a change; the control is played well."""
+    return says("Done.") if seen.json()["messages"][-1]["role"] == "tool" else plays_well(seen)
+
+
+def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedProvider, tmp_path: Path) -> None:
+    scripted_model(scripted)
+    said = evaluate(out=str(tmp_path / "report"))
+    run = Run.objects.get()
+    assert (run.state, run.purpose, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, "cli", 4)
+    assert "tools: success given an answer 2/2" in said
+    assert "8 files in" in said
+    assert json.loads((tmp_path / "report" / "summary.json").read_text())["models"][0]["ok"] == 4
+
+
+def test_a_dry_run_writes_and_sends_nothing(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    assert "1 configuration, 2 cells, 4 trials" in evaluate(dry_run=True)
+    assert (Run.objects.count(), scripted.seen) == (0, [])
+
+
+def test_a_cell_below_the_gate_ends_with_1() -> None:
+    with ScriptedProvider(fails_the_patch) as scripted:
+        scripted_model(scripted)
+        error = refused(fail_under="50")
+    assert error.returncode == 1
+    assert "scripted · default · production · native · happy_path: 0/2" in str(error)
+    assert "chat_only" not in str(error)
+
+
+def test_a_cell_without_any_answer_is_below_every_gate() -> None:
+    with ScriptedProvider(lambda seen: fails(401)) as scripted:
+        scripted_model(scripted)
+        error = refused(fail_under="1")
+    assert (error.returncode, str(error).count("no answer at all")) == (1, 2)
+
+
+def test_a_gate_that_is_met_ends_with_0(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    assert "tools:" in evaluate(fail_under="100")
+
+
+def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    error = refused(trials="30", yes=False)
+    assert error.returncode == 2
+    assert "Add --yes." in str(error)
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"provider": "openrouter", "models": "stable"}, "OPENROUTER_API_KEY is not set, and OpenRouter needs it."),
+        ({"provider": "simulated", "models": "perfect"}, "The local server simulated does not run"),
+        ({"models": "nobody", "provider": None}, "No model at OpenRouter matches 'nobody'"),
+        ({"trials": "none"}, "--trials must be a whole number from 1"),
+        ({"resume": 4711}, "There is no run 4711."),
+    ],
+)
+def test_what_cannot_be_done_ends_with_2_and_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    error = refused(**options)
+    assert error.returncode == 2
+    assert sentence in str(error)
+
+
+def test_a_policy_key_nobody_knows_is_refused(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    error = refused(overrides='{"max_turn": 1}')
+    assert (error.returncode, "max_turn: unknown key" in str(error)) == (2, True)
+
+
+def test_a_server_of_another_machine_is_refused() -> None:
+    ServiceAddress.objects.create(name="simulated", host="elsewhere", url="http://x", ready_at="2026-01-01T00:00Z")
+    assert "runs on elsewhere" in str(refused(provider="simulated", models="perfect"))
+
+
+def test_a_folder_with_files_is_refused_before_anything_is_sent(scripted: ScriptedProvider, tmp_path: Path) -> None:
+    scripted_model(scripted)
+    (tmp_path / "old.json").write_text("{}")
+    assert refused(out=str(tmp_path)).returncode == 2
+    assert scripted.seen == []
+
+
+def test_openrouter_is_made_from_its_variables(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    Provider.objects.filter(template="openrouter").delete()
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", f"{scripted.base_url}/api/")
+    monkeypatch.setenv("OPENROUTER_X_TITLE", "Mine")
+    monkeypatch.setenv("OPENROUTER_TRIALS", "1")
+    said = evaluate(provider=None, models="gpt", trials=None)
+    assert "OpenRouter now has base_url, headers from the environment." in said
+    headers = scripted.seen[0].headers
+    assert (headers["authorization"], headers["x-title"]) == ("Bearer sk-or-planted-0123456789", "Mine")
+    assert scripted.seen[0].path == "/api/v1/chat/completions"
+    assert Run.objects.get().trial_count == 4
+
+
+def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
+    evaluate(provider=None, models="x_ai", scenarios="chat_only", provider_only="one,two", temperature="0.5")
+    body = scripted.seen[0].json()
+    assert (body["provider"], body["temperature"]) == ({"only": ["one", "two"]}, 0.5)
+
+
+def test_limits_are_lent_to_the_provider_and_taken_back(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted, concurrency=5)
+    evaluate(jobs="1", read_timeout="0", open_timeout="3")
+    assert set(Run.objects.get().trials.values_list("concurrency", flat=True)) == {1}
+    provider = Provider.objects.get(pk=model.provider_id)
+    assert (provider.concurrency, provider.read_seconds, provider.connect_seconds) == (5, None, None)
+
+
+def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    error = refused(request_cap="3", jobs="1")
+    run = Run.objects.get()
+    assert error.returncode == 3
+    assert f"manage.py eval --resume {run.pk} --request-cap N" in str(error)
+    assert "The cap of 3 requests is reached" in str(refused(resume=run.pk))
+    evaluate(resume=run.pk, request_cap="100")
+    run.refresh_from_db()
+    assert (run.state, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, 4)
+
+
+def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
+    def interrupts(seen: Seen) -> Answer:
+        signal.raise_signal(signal.SIGINT)
+        return says("Done.")
+
+    with ScriptedProvider(interrupts) as scripted:
+        scripted_model(scripted)
+        error = refused(scenarios="chat_only", trials="40", jobs="1")
+    run = Run.objects.get()
+    assert error.returncode == 3
+    assert f"Go on with `manage.py eval --resume {run.pk}`" in str(error)
+    assert (run.state, run.trials.filter(state="running").count()) == (Run.State.PAUSED, 0)
+    assert run.trials.filter(outcome="pass").exists()
+
+
+def test_a_run_that_is_over_cannot_go_on(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    evaluate(trials="1")
+    assert str(refused(resume=Run.objects.get().pk)).endswith("is finished.")
+
+
+def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    refused(request_cap="1", jobs="1")
+    run = Run.objects.get()
+    controlling.raise_caps(run.pk, request_cap=None, token_cap=None)
+    evaluate(resume=run.pk)
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+
+
+def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: ScriptedProvider) -> None:
+    Model.objects.filter(pk=scripted_model(scripted).pk).update(workarounds=["content_tag_tool_call_fallback"])
+    evaluate(fallback_matrix=True, trials="1")
+    configs = Run.objects.get().configs.all()
+    layers = {config.strategy: {name for name, _ in config.layers} for config in configs}
+    tag = "workaround content_tag_tool_call_fallback"
+    assert {name: tag in found for name, found in layers.items()} == {
+        "production!content_tag_tool_call_fallback": False,
+        "production+content_tag_tool_call_fallback": True,
+    }
+
+
+def test_silence_is_silent(scripted: ScriptedProvider, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted_model(scripted)
+    assert evaluate(verbosity=0) == ""
+    assert capsys.readouterr().err == ""

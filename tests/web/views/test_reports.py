@@ -1,0 +1,52 @@
+"""A run to take away."""
+
+import csv
+import io
+import zipfile
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    config = make_config(make_run(simulated=True))
+    make_trials(make_cell(config), **{"pass": 1, "fail": 1, "queued": 1})
+    return config.run
+
+
+def test_the_report_is_an_archive(owner_client: Client, run: Run) -> None:
+    response = owner_client.get(reverse("run-report", args=[run.pk]))
+    assert response["Content-Disposition"] == f'attachment; filename="toolbench-run-{run.pk}.zip"'
+    assert len(zipfile.ZipFile(io.BytesIO(response.getvalue())).namelist()) == 6
+
+
+def test_the_trials_are_a_table(owner_client: Client, run: Run) -> None:
+    response = owner_client.get(reverse("run-trials", args=[run.pk, "csv"]))
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    assert [(row["outcome"], row["state"]) for row in rows] == [("pass", "done"), ("fail", "done"), ("", "queued")]
+    assert {(row["model"], row["simulated"]) for row in rows} == {("vendor/model-a", "True")}
+
+
+def test_the_trials_are_json_too(owner_client: Client, run: Run) -> None:
+    found = owner_client.get(reverse("run-trials", args=[run.pk, "json"])).json()
+    assert found["title"] == f"Trials of run {run.pk}"
+    assert found["rows"][1]["category"] == "ASSERTION_FAILED"
+    assert found["notes"] == ["Simulated models: nothing here was measured on a real one."]
+
+
+def test_a_run_that_is_not_there_is_not_found(owner_client: Client) -> None:
+    assert owner_client.get(reverse("run-report", args=[4711])).status_code == 404
+    assert owner_client.get(reverse("run-trials", args=[4711, "csv"])).status_code == 404
+
+
+def test_the_runs_page_links_to_both(owner_client: Client, run: Run) -> None:
+    page = owner_client.get(reverse("run", args=[run.pk])).content.decode()
+    assert reverse("run-report", args=[run.pk]) in page
+    assert reverse("run-trials", args=[run.pk, "csv"]) in page
