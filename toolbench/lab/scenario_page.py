@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import Usage
+from toolbench.engine.lint import lint_tools
+from toolbench.engine.messages import Finding, Usage
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
 
@@ -16,7 +17,7 @@ NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """`tools` are (name, description, JSON Schema as text)."""
+    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them."""
 
     scenario: Scenario
     instance: Instance
@@ -26,6 +27,7 @@ class ScenarioPage:
     rule: str
     checks: tuple[str, ...]
     examples: tuple[str, ...]
+    lint: tuple[Finding, ...]
     seed: int
     kind: str
     next_seed: int
@@ -53,6 +55,7 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         rule=unanswered.rule,
         checks=tuple(check.name for check in unanswered.checks),
         examples=tuple(scenarios.example_sets(slug)),
+        lint=lint_tools(instance.tools),
         seed=number,
         kind=kind,
         next_seed=number + 1,
