@@ -7,10 +7,11 @@ which for lists and objects is empty. Objects merge leaf by leaf; lists are orde
 everything else the last layer that speaks wins."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
 from toolbench.engine.errors import PolicyError, PolicyProblem
+from toolbench.engine.json_text import copy_json
 from toolbench.engine.keys import (
     ALIASES,
     FLAG,
@@ -189,7 +190,11 @@ def describe_keys() -> tuple[KeyDescription, ...]:
 
 def policy_json(policy: Policy) -> JsonObject:
     """The whole policy as plain JSON: lists for tuples, keys in the order of the table."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(policy).items()}
+    return {name: _plain(getattr(policy, name)) for name in KEYS}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else copy_json(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +64,7 @@ def prepare_turns(
         system=system,
         options=merged,
         tools=offered,
-        tools_json=tuple(deepcopy(tools_json)),
+        tools_json=tuple(tools_json),
         tool_changes=tool_changes,
         asking=ask_for(policy.method, policy.constraint),
         calls_kept=calls_per_turn(policy, merged),

@@ -17,6 +17,7 @@ from toolbench.engine.messages import JsonObject, ToolCall
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 INT_MAX = 2**31 - 1
+_ENCODER = json.JSONEncoder(default=str)
 
 
 def exchange_facts(step: ExchangeStep) -> bytes:
@@ -77,7 +78,7 @@ def dump(value: Any) -> bytes:
     """JSON text in ASCII bytes: NUL and lone surrogates are escaped, NaN is written as NaN. What is nested too deeply
     for JSON becomes {"unreadable": reason}."""
     try:
-        return json.dumps(value, default=str).encode("ascii")
+        return _ENCODER.encode(value).encode("ascii")
     except (ValueError, RecursionError) as error:
         return json.dumps({"unreadable": type(error).__name__}).encode("ascii")
 

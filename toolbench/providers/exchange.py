@@ -32,6 +32,7 @@ class Exchange:
     body_bytes: int = 0
     cut: bool = False
     exception: Exception | None = None
+    request_body: bytes = field(init=False)
     chunks: list[tuple[float, int]] = field(default_factory=list)
     _size: int = 0
     _pieces: list[bytes] = field(default_factory=list, repr=False)
@@ -41,15 +42,12 @@ class Exchange:
     _body_masked: bool = False
 
     def __post_init__(self) -> None:
+        self.request_body = self.line.masker.mask(self.sent_body or b"")
         self.started = self.ended = self.clock()
 
     def request(self) -> httpx.Request:
         """What is sent. Raises httpx.InvalidURL or ValueError for what HTTP cannot say."""
         return self.line.request(self.sent_body)
-
-    @property
-    def request_body(self) -> bytes:
-        return self.line.masker.mask(self.sent_body or b"")
 
     def begin(self, response: httpx.Response) -> None:
         """The head of the answer is there. Raises httpx.DecodingError for a content coding that cannot be read."""

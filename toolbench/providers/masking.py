@@ -1,5 +1,6 @@
 """Overwriting known secrets before anything is kept, with as many bytes as they had."""
 
+import functools
 import re
 from collections.abc import Iterable
 
@@ -36,10 +37,18 @@ class Masker:
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
         """A copy in which headers that carry secrets by their name are overwritten whole."""
+        texts = {name: str(value) for name, value in headers.items()}
+        together = "\n".join(texts.values())
+        clean = self.mask_text(together) == together
         return {
-            name: "*" * len(str(value)) if _SECRET_HEADER.search(name) else self.mask_text(str(value))
-            for name, value in headers.items()
+            name: "*" * len(text) if _carries_secret(name) else text if clean else self.mask_text(text)
+            for name, text in texts.items()
         }
+
+
+@functools.lru_cache(maxsize=1024)
+def _carries_secret(name: str) -> bool:
+    return _SECRET_HEADER.search(name) is not None
 
 
 def _is_ordinary(secret: str) -> bool:
@@ -64,4 +73,4 @@ def _spellings(character: str) -> bytes:
 
 def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:
     """The masker for an endpoint's key and for what its extra headers carry under a secret's name."""
-    return Masker([key, *(value for name, value in headers if _SECRET_HEADER.search(name))])
+    return Masker([key, *(value for name, value in headers if _carries_secret(name))])

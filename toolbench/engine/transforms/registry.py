@@ -53,9 +53,12 @@ class TransformKind(Generic[Value]):
         """The value after each named transform in turn, and what each changed. Unknown names are ignored; a value
         nested too deeply for a transform to walk is left as it is."""
         changes: list[TransformChange] = []
-        for name in self.check(names, strict=False):
+        for name in map(spelled, names):
+            transform = self._by_name.get(name)
+            if transform is None:
+                continue
             try:
-                changed = self._by_name[name](value)
+                changed = transform(value)
             except RecursionError:
                 continue
             for path, before, after in changes_between(value, changed):

@@ -11,7 +11,7 @@ from toolbench.engine.messages import JsonObject
 def fill(text: Any, values: Mapping[str, str]) -> Any:
     """The same JSON value with every `$name` inside its strings replaced."""
     if isinstance(text, str):
-        return Template(text).substitute(values)
+        return Template(text).substitute(values) if "$" in text else text
     if isinstance(text, list):
         return [fill(item, values) for item in text]
     if isinstance(text, Mapping):
