@@ -39,5 +39,7 @@ def test_a_number_that_is_none_gets_a_sentence(name: str, text: str) -> None:
 def test_a_busy_port_gets_a_sentence_with_another() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(Problem, match=f"127.0.0.1:{port} cannot be used .* make up PORT="):
+        with pytest.raises(
+            Problem, match=rf"127.0.0.1:{port} cannot be used \(Address already in use\): .* `make up PORT="
+        ):
             Choices.read({"PORT": str(port)}).listen()

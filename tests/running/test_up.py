@@ -79,10 +79,10 @@ class Up:
             assert time.monotonic() < until, self.said
             time.sleep(0.1)
 
-    def kill_everything(self) -> None:
-        """Whatever state a test left it in."""
-        self.process.kill()
-        self.process.wait()
+    def stop(self) -> None:
+        """In order if it can, so that its folder of sockets goes too."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(_PATIENCE_SECONDS)
         assert self.nothing_is_left()
 
     def nothing_is_left(self) -> bool:
@@ -98,7 +98,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One for all tests of this file: each leaves it running."""
     running = Up(tmp_path_factory.mktemp("up"))
     yield running
-    running.kill_everything()
+    running.stop()
 
 
 def _lives(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class Choices:
             return socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
             raise Problem(
-                f"{self.host}:{self.port} cannot be used ({error.strerror or error}): choose another with "
+                f"{self.host}:{self.port} cannot be used ({_reason(error)}): choose another with "
                 f"`make up PORT={self.port % 65535 + 1}`."
             ) from error
 
@@ -76,6 +77,10 @@ def why_no_local_model() -> str:
             "`make up` again."
         )
     return ""
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 def _whole(name: str, text: str, least: int, most: int) -> int:
