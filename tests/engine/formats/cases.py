@@ -1,0 +1,57 @@
+"""The golden texts, and how a text is fed in pieces."""
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolbench.engine.formats import ParsedText, stream
+
+DATA = Path(__file__).parent / "data"
+TOOLS: list[dict[str, Any]] = json.loads((DATA / "tools.json").read_text())
+
+
+@dataclass(frozen=True)
+class Case:
+    """One text and what a format reads in it; `said` is what is left as text."""
+
+    format: str
+    it: str
+    text: str
+    calls: list[tuple[str, dict[str, Any]]]
+    said: str
+    reasoning: str
+    findings: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.format}: {self.it}"
+
+
+def golden_cases() -> list[Case]:
+    """All rows of the files that are named golden*.json."""
+    return [
+        Case(
+            name,
+            row["it"],
+            row["text"],
+            [(call[0], call[1]) for call in row.get("calls", [])],
+            row.get("says", ""),
+            row.get("reasoning", ""),
+            row.get("findings", []),
+        )
+        for path in sorted(DATA.glob("golden*.json"))
+        for name, rows in json.loads(path.read_text()).items()
+        for row in rows
+    ]
+
+
+def fed(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) -> ParsedText:
+    """The text fed in pieces of one size, or of sizes drawn from `sizes`."""
+    decoder = stream(format, tools)
+    at = 0
+    while at < len(text):
+        size = sizes if isinstance(sizes, int) else sizes.choice((1, 1, 2, 3, 5, 8, 13, 40))
+        decoder.feed(text[at : at + size])
+        at += size
+    return decoder.close()

@@ -1,0 +1,28 @@
+"""Every text that models were seen to write, well-formed or not, and what is read in it."""
+
+import random
+
+import pytest
+
+from tests.engine.formats.cases import TOOLS, Case, fed, golden_cases
+from toolbench.engine.formats import parse
+
+CASES = golden_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_text_is_read_as_the_table_says(case: Case) -> None:
+    parsed = parse(case.text, format=case.format, tools=TOOLS)
+
+    assert [(call.name, call.arguments) for call in parsed.calls] == case.calls
+    assert parsed.text == case.said
+    assert parsed.reasoning == case.reasoning
+    assert [finding.code for finding in parsed.findings] == case.findings
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_pieces_give_what_the_whole_gives(case: Case) -> None:
+    whole = parse(case.text, format=case.format, tools=TOOLS)
+
+    assert fed(case.text, case.format, 1) == whole
+    assert fed(case.text, case.format, random.Random(case.text)) == whole

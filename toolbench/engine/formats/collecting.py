@@ -1,0 +1,123 @@
+"""What has been found so far in one answer."""
+
+import re
+from collections.abc import Sequence
+
+from toolbench.engine.formats.definition import Found
+from toolbench.engine.formats.values import ParsedText, Piece, TextCall
+from toolbench.engine.messages import Finding
+
+_GAP = re.compile(r"[\s;,]*")
+_MESSAGES = {
+    "call_cut": "The text ends inside a call; it was not executed.",
+    "call_unreadable": "A call cannot be read; it stays in the text and was not executed.",
+    "call_in_reasoning": "A call stands in the reasoning; it was not executed.",
+    "closer_missing": "A call ends without its closing marker; it was read all the same.",
+    "marker_missing": "A call stands without its markers; it was read because it names a known tool.",
+    "reasoning_unclosed": "The reasoning has no end.",
+    "python_literals": "The arguments are written as Python values instead of JSON.",
+    "quotes_repaired": "Quotation marks inside a value were not escaped.",
+    "doubled_braces": "The call stands in doubled braces.",
+    "arguments_as_text": "The arguments are a JSON text inside the JSON.",
+    "name_repaired": "The tool's name had other tokens in it, or stood before its marker.",
+    "attributes": "The arguments are written as attributes.",
+}
+
+
+class Collecting:
+    """Text, reasoning, calls and findings in the order they come; `news` are the pieces nobody has fetched yet."""
+
+    def __init__(self) -> None:
+        self.news: list[Piece] = []
+        self.findings: list[Finding] = []
+        self._text: list[str] = []
+        self._told: list[str] = []  # text and calls as they stood, for the case that all of it was reasoning
+        self._gap = ""  # separators behind a call, which are text only if text follows
+        self._reasoning: list[str] = []
+        self._calls: list[TextCall] = []
+        self._proposed: tuple[str, Sequence[Found]] | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing but white space and reasoning was found so far."""
+        return not self._calls and not self._proposed and not any(text.strip() for text in self._text)
+
+    @property
+    def thought(self) -> bool:
+        return bool(self._reasoning)
+
+    def at_line(self) -> bool:
+        """Whether the text so far ends a line."""
+        last = next((text for text in [self._gap, *reversed(self._text)] if text.strip(" \t")), "\n")
+        return last.rstrip(" \t").endswith("\n") or (bool(self._calls) and not self._gap.strip())
+
+    def say(self, text: str) -> None:
+        if not text:
+            return
+        self._told.append(text)
+        if self._proposed:
+            self._gap += text
+            if text.strip():
+                self._revoke()
+            return
+        if self._calls and _GAP.fullmatch(text):
+            self._gap += text
+            return
+        text, self._gap = self._gap + text, ""
+        self._put(text)
+
+    def _put(self, text: str) -> None:
+        self._text.append(text)
+        self.news.append(Piece("text", text))
+
+    def _revoke(self) -> None:
+        """Something follows the proposed calls: all of it is text."""
+        raw, _ = self._proposed or ("", ())
+        text, self._gap, self._proposed = raw + self._gap, "", None
+        self._put(text)
+
+    def think(self, text: str) -> None:
+        if text:
+            self._reasoning.append(text)
+            self.news.append(Piece("reasoning", text))
+
+    def note(self, code: str) -> None:
+        if all(finding.code != code for finding in self.findings):
+            self.findings.append(Finding(code, _MESSAGES[code], "$.content"))
+
+    def propose(self, calls: Sequence[Found], raw: str) -> None:
+        """Calls that count only if nothing but white space follows."""
+        self._told.append(raw)
+        self._proposed = (raw, calls)
+
+    def call(self, found: Found, raw: str) -> None:
+        if self._proposed:
+            self._revoke()
+        made = found.id or f"call_{len(self._calls) + 1}"
+        call = TextCall(found.name, found.arguments, made, found.raw or raw)
+        self._gap = ""
+        if not self._calls or self._calls[-1].raw is not raw:
+            self._told.append(raw)
+        self._calls.append(call)
+        self.news.append(Piece("call", call=call))
+
+    def void(self) -> None:
+        """All text so far was reasoning, whose beginning stood in the prompt."""
+        self._reasoning = ["".join(self._told)]
+        if self._calls or self._proposed:
+            self.note("call_in_reasoning")
+        self._text, self._calls, self._proposed, self._gap = [], [], None, ""
+        self.news.append(Piece("void", self._reasoning[0]))
+
+    def parsed(self) -> ParsedText:
+        if self._proposed:
+            raw, calls = self._proposed
+            self._proposed = None
+            for found in calls:
+                self.call(found, raw)
+        text = "".join([*self._text, self._gap]).strip()
+        return ParsedText(text, "".join(self._reasoning).strip(), tuple(self._calls), tuple(self.findings))
+
+    def fetch(self) -> tuple[Piece, ...]:
+        fetched, self.news = tuple(self.news), []
+        return fetched

@@ -1,0 +1,281 @@
+"""The one decoder. A whole text is a stream that was fed once.
+
+Everything it decides depends on the text alone, never on how it was split: where the end of the text so far may only
+begin a marker, it waits. It goes over the text a bounded number of times: what turns out at the end of the text to have
+no closer is read again once, with that known."""
+
+from collections.abc import Sequence
+
+from toolbench.engine.formats.collecting import Collecting
+from toolbench.engine.formats.definition import HEAD, Block, Format, Reading
+from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
+from toolbench.engine.formats.markers import TICKS, Markers
+from toolbench.engine.formats.tape import Tape
+from toolbench.engine.formats.values import Known, ParsedText, Piece
+
+FENCE = 3  # backticks that open a code block; fewer open inline code, which ends with its line
+
+
+class Decoder:
+    """Feed an answer's text in any pieces, then close it. Each gives what is new; the parsed whole is what counts."""
+
+    def __init__(self, form: Format, known: Known) -> None:
+        self._known = known
+        self._words = _Words(form, tuple(known.schemas))
+        self._tape, self._out = Tape(), Collecting()
+        self._held: list[str] = []  # what was taken from the tape and may have to go back
+        self._scanner: Scanner = Delimited(())
+        self._block: Block | None = None
+        self._opener = ""
+        self._inside = ""  # the closer of the reasoning, or the backticks of the code, that reading stands in
+        self._plain_until: dict[str, float] = {}  # by backticks: where a line without their partner ends
+        self._unclosed: set[str] = set()  # closers of reasoning that certainly do not come any more
+        self._trusting = True  # quotes and guards are believed until a block turns out to have no end
+        self._bare = True
+        self._step = self._in_text
+        self._parsed: ParsedText | None = None
+
+    def feed(self, chunk: str) -> tuple[Piece, ...]:
+        """What the chunk made certain. After `close` nothing is read any more."""
+        if self._parsed is None:
+            self._tape.push(chunk)
+            self._run()
+        return self._out.fetch()
+
+    def close(self) -> ParsedText:
+        """The whole answer. Closing again gives the same."""
+        if self._parsed is None:
+            self._tape.final = True
+            self._run()
+            self._parsed = self._out.parsed()
+        return self._parsed
+
+    @property
+    def partial(self) -> str:
+        """The text so far of the call that is being written; "" outside of calls."""
+        return self._opener + "".join(self._held) if self._block else ""
+
+    def _run(self) -> None:
+        while self._step():
+            pass
+
+    def _in_text(self) -> bool:
+        tape = self._tape
+        found = self._words.markers.find(tape.text, tape.at, final=tape.final)
+        self._out.say(tape.take(found.start))
+        if not found.is_marker:
+            return False
+        word = tape.take(found.end)
+        if word.startswith(TICKS):
+            self._open_code(word)
+        elif word in self._words.reasoning:
+            self._inside, self._step = self._words.reasoning[word], self._in_reasoning
+        elif word in self._words.closers and not self._out.thought:
+            self._out.void()
+        elif word in self._words.blocks:
+            self._opener, self._step = word, self._at_head
+        elif word not in self._words.dropped:
+            self._out.say(word)
+        return True
+
+    def _open_code(self, ticks: str) -> None:
+        self._opener = self._inside = ticks
+        if len(ticks) >= FENCE:
+            self._step = self._at_head
+        elif self._tape.place <= self._plain_until.get(ticks, 0):
+            self._out.say(ticks)
+        else:
+            self._step = self._in_inline_code
+
+    def _in_inline_code(self) -> bool:
+        """Held back to the end of the line: without a partner on it, backticks are only backticks."""
+        tape = self._tape
+        found = self._words.line_or_ticks.find(tape.text, tape.at, final=tape.final)
+        self._held.append(tape.take(found.start))
+        if not found.is_marker and not tape.final:
+            return False
+        word = tape.take(found.end) if found.is_marker else ""
+        self._held.append(word)
+        if word.startswith(TICKS) and word != self._inside:
+            return True
+        self._step = self._in_text
+        if word == self._inside:
+            self._out.say(self._inside + self._release())
+        else:
+            self._plain_until[self._inside] = tape.place
+            self._out.say(self._inside)
+            tape.give_back(self._release())
+        return True
+
+    def _in_fence(self) -> bool:
+        tape = self._tape
+        found = self._words.line_or_ticks.find(tape.text, tape.at, final=tape.final)
+        self._out.say(tape.take(found.start))
+        if not found.is_marker:
+            return False
+        word = tape.take(found.end)
+        self._out.say(word)
+        if len(word) >= len(self._inside) and word.startswith(TICKS):
+            self._step = self._in_text
+        return True
+
+    def _in_reasoning(self) -> bool:
+        tape = self._tape
+        found = self._words.thinking[self._inside].find(tape.text, tape.at, final=tape.final)
+        self._out.think(tape.take(found.start))
+        if not found.is_marker:
+            if tape.final:
+                self._out.note("reasoning_unclosed")
+            return False
+        if tape.text[found.start : found.end] == self._inside:
+            tape.take(found.end)
+            self._step = self._in_text
+        elif self._inside in self._unclosed:
+            self._step = self._in_text
+        else:
+            self._step = self._in_doubt
+        return True
+
+    def _in_doubt(self) -> bool:
+        """A call was opened in reasoning: it is none if the reasoning is closed later."""
+        tape = self._tape
+        found = self._words.only[self._inside].find(tape.text, tape.at, final=tape.final)
+        self._held.append(tape.take(found.start))
+        if found.is_marker:
+            tape.take(found.end)
+            self._out.think(self._release())
+            self._out.note("call_in_reasoning")
+        elif tape.final:
+            self._unclosed.add(self._inside)
+            self._out.note("reasoning_unclosed")
+            tape.give_back(self._release())
+        else:
+            return False
+        self._step = self._in_text
+        return True
+
+    def _at_head(self) -> bool:
+        """Behind an opener: which block, if any, begins here is told by the text that follows."""
+        tape = self._tape
+        head = tape.text[tape.at : tape.at + HEAD]
+        complete = tape.final or len(head) == HEAD
+        for block in self._words.blocks.get(self._opener, ()):
+            if not self._welcome(block):
+                continue
+            fits = block.fits(head, complete=complete)
+            if fits is None:
+                return False
+            if fits:
+                self._begin(block)
+                return True
+        self._out.say(self._opener)
+        self._step = self._in_fence if self._opener.startswith(TICKS) else self._in_text
+        return True
+
+    def _welcome(self, block: Block) -> bool:
+        if block.bare and not self._bare:
+            return False
+        return (not block.whole or self._out.blank) and (not block.at_line or self._out.at_line())
+
+    def _begin(self, block: Block) -> None:
+        if block.wrapper:
+            self._step = self._in_text
+            return
+        self._block, self._step = block, self._in_block
+        if block.values and (self._trusting or not (block.closers or block.enders)):
+            self._scanner = Balanced(block.closers, block.enders, passed=block.passed, many=block.many)
+        else:
+            self._scanner = Delimited(block.closers, block.enders, block.guard if self._trusting else None)
+        if block.inner:
+            self._tape.give_back(self._opener)
+            self._opener = ""
+
+    def _in_block(self) -> bool:
+        tape, scanner = self._tape, self._scanner
+        reached = scanner.scan(tape.text, tape.at, final=tape.final)
+        self._held.append(tape.take(reached))
+        if scanner.ended:
+            text = self._release()
+            tape.give_back(text[scanner.total :])
+            self._finish(text[: scanner.body], text[scanner.body : scanner.total], cut=False)
+        elif tape.final:
+            self._without_end(self._release())
+        else:
+            return False
+        return True
+
+    def _without_end(self, text: str) -> None:
+        """The text is over and the block is not. Once, quotes and guards are given up for the rest of the text."""
+        block = self._block
+        assert block is not None
+        ends = [(place, word) for word in (*block.closers, *block.enders) if (place := text.find(word)) >= 0]
+        if block.bare:
+            self._bare = False
+            self._finish(text, "", cut=True)
+        elif ends and self._trusting:
+            self._trusting = False
+            place, word = min(ends)
+            closer = word if word in block.closers else ""
+            self._tape.give_back(text[place + len(closer) :])
+            self._finish(text[:place], closer, cut=False)
+        else:
+            self._finish(text, "", cut=True)
+
+    def _finish(self, body: str, closer: str, *, cut: bool) -> None:
+        block = self._block
+        assert block is not None
+        raw = self._opener + body + closer
+        in_fence = self._opener.startswith(TICKS) and not closer
+        self._block, self._step = None, self._in_fence if in_fence else self._in_text
+        reading = block.read(body, self._known, cut=cut)
+        if block.bare:
+            self._finish_bare(block, reading, raw, cut=cut)
+            return
+        self._out.think(reading.reasoning)
+        self._out.say(reading.text)
+        for call in reading.calls:
+            self._out.call(call, raw)
+        for note in reading.notes:
+            self._out.note(note)
+        if reading.problem:
+            self._out.note(reading.problem)
+            self._out.say("" if reading.calls else raw)
+        elif reading.calls and block.closers and not closer:
+            self._out.note("closer_missing")
+
+    def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:
+        if not reading.calls or any(call.name not in self._known.schemas for call in reading.calls):
+            if reading.problem and any(name in raw for name in self._known.schemas):
+                self._out.note(reading.problem)
+            kept = 1 if cut and block.inner else len(raw)
+            self._out.say(raw[:kept])
+            self._tape.give_back(raw[kept:])
+        elif block.whole:
+            self._out.propose(reading.calls, raw)
+        else:
+            for call in reading.calls:
+                self._out.call(call, raw)
+            for note in reading.notes:
+                self._out.note(note)
+
+    def _release(self) -> str:
+        held, self._held = "".join(self._held), []
+        return held
+
+
+class _Words:
+    """All that the decoder looks for."""
+
+    def __init__(self, form: Format, names: Sequence[str]) -> None:
+        blocks = (*form.blocks, *(form.bare(names) if names else ()))
+        self.blocks: dict[str, list[Block]] = {}
+        for block in blocks:
+            self.blocks.setdefault(block.opener, []).append(block)
+        self.dropped = frozenset(form.dropped)
+        self.reasoning = dict(form.reasoning)
+        self.closers = frozenset(self.reasoning.values())
+        openers = [block.opener for block in blocks if not block.bare]
+        self.markers = Markers([*self.blocks, *self.dropped, *self.reasoning, *self.closers], ticks=True)
+        self.thinking = {closer: Markers([closer, *openers]) for closer in self.closers}
+        self.only = {closer: Markers([closer]) for closer in self.closers}
+        self.line_or_ticks = Markers(["\n"], ticks=True)

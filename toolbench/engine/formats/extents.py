@@ -1,0 +1,180 @@
+"""Where the text of a call ends, found while the text is still coming.
+
+A scanner is handed the text that is there and reads on from where it stood; it never looks at a character twice,
+but for a few at the end that may begin a marker."""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from toolbench.engine.formats.markers import Markers
+
+_TOKEN = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\]()]""", re.DOTALL)
+_IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_OPENING, _CLOSING = "{[(", "}])"
+BLANKS = 32  # white space after which no closer and no further value is awaited
+_BLANK = re.compile(rf"\s{{0,{BLANKS}}}")
+_NEXT_VALUE = re.compile(rf"\s{{0,{BLANKS}}}[,;]?\s{{0,{BLANKS}}}")
+
+
+class Scanner(Protocol):
+    """`size` characters were passed. Once `ended`, the body is the first `body` of them, and all up to `total` belong
+    to the call."""
+
+    size: int
+    ended: bool
+    body: int
+    total: int
+
+    def scan(self, text: str, at: int, *, final: bool) -> int:
+        """Read on from `at`; gives the place up to which the text was passed."""
+        ...
+
+
+class Delimited:
+    """Ends at the first closer, which it takes along, or before the first ender. Between the two words of `guard` both
+    are plain text, unless another call or the end of all follows right behind the closer."""
+
+    def __init__(
+        self, closers: Sequence[str], enders: Sequence[str] = (), guard: tuple[str, str] | None = None
+    ) -> None:
+        self.size = self.body = self.total = 0
+        self.ended = False
+        self._closers = closers
+        self._guard: tuple[str, ...] = guard or ()
+        self._markers = Markers([*closers, *enders, *self._guard])
+        self._guarded = False
+        self._doubtful: tuple[int, int] | None = None  # a guarded closer with nothing but white space behind it so far
+
+    def scan(self, text: str, at: int, *, final: bool) -> int:
+        while not self.ended:
+            found = self._markers.find(text, at, final=final)
+            self._pass(text[at : found.start])
+            at = found.start
+            if not found.is_marker:
+                self._end_of_text(final)
+                return at
+            at = self._meet(text[found.start : found.end], found.end)
+        return at
+
+    def _pass(self, text: str) -> None:
+        self.size += len(text)
+        if self._doubtful and text.strip():
+            self._doubtful = None
+
+    def _end_of_text(self, final: bool) -> None:
+        if final and self._doubtful:
+            self._end(*self._doubtful)
+
+    def _meet(self, word: str, end: int) -> int:
+        before, self.size = self.size, self.size + len(word)
+        if word in self._guard:
+            self._guarded = not self._guarded if self._guard[0] == self._guard[-1] else word == self._guard[0]
+            self._doubtful = None
+        elif not self._guarded:
+            self._end(before, self.size if word in self._closers else before)
+        elif word in self._closers:
+            self._doubtful = (before, self.size)
+        elif self._doubtful:
+            self._end(*self._doubtful)
+        return end
+
+    def _end(self, body: int, total: int) -> None:
+        self.ended, self.body, self.total = True, body, total
+
+
+class Balanced:
+    """A heading without brackets, then JSON or Python values, each as far as its brackets go, then a closer if there is
+    one. `many` allows several values, with a comma, semicolon or nothing between them; `passed` are words with brackets
+    that may stand in the heading."""
+
+    def __init__(
+        self, closers: Sequence[str], enders: Sequence[str] = (), *, passed: Sequence[str] = (), many: bool = True
+    ) -> None:
+        self.size = self.body = self.total = 0
+        self.ended = False
+        self._closers, self._passed, self._many = closers, passed, many
+        self._heading = Markers([*closers, *enders, *passed, "{", "["])
+        self._longest = max(map(len, closers), default=0)
+        self._depth = 0
+        self._quote = ""
+        self._escaped = False
+        self._read = self._in_heading
+
+    def scan(self, text: str, at: int, *, final: bool) -> int:
+        while not self.ended:
+            reached, waits = self._read(text, at, final)
+            self.size += reached - at
+            at = reached
+            if waits:
+                break
+        return at
+
+    def _end(self, body: int, total: int) -> None:
+        self.ended, self.body, self.total = True, body, total
+
+    def _in_heading(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        found = self._heading.find(text, at, final=final)
+        if not found.is_marker:
+            return found.start, True
+        word = text[found.start : found.end]
+        if word in _OPENING:
+            self._read = self._in_value
+            return found.start, False
+        if word not in self._passed:
+            end = self.size + found.start - at
+            self._end(end, end + len(word) if word in self._closers else end)
+        return found.end, False
+
+    def _in_value(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        for token in _TOKEN.finditer(text, at):
+            found = token.group()
+            if found in _OPENING:
+                self._depth += 1
+            elif found in _CLOSING:
+                self._depth -= 1
+                if self._depth <= 0:
+                    self._read = self._behind
+                    return token.end(), False
+            elif len(found) == 1:
+                self._quote, self._read = found, self._in_string
+                return token.end(), False
+        return len(text), True
+
+    def _in_string(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        if self._escaped and at < len(text):
+            self._escaped = False
+            at_next = at + 1
+            return at_next, at_next >= len(text)
+        while found := _IN_STRING[self._quote].search(text, at):
+            if found.group() == self._quote:
+                self._read = self._in_value
+                return found.end(), False
+            at = found.end() + 1
+            if at > len(text):
+                self._escaped = True
+                break
+        return len(text), True
+
+    def _behind(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        """After a value: its closer, another value, or the end. Nothing is passed before that is certain."""
+        window = text[at : at + 2 * BLANKS + self._longest + 2]
+        rest = window[_length(_BLANK, window) :]
+        closer = next((word for word in self._closers if rest.startswith(word)), "")
+        if closer:
+            end = at + len(window) - len(rest) + len(closer)
+            self._end(self.size, self.size + end - at)
+            return end, False
+        following = window[_length(_NEXT_VALUE, window) :] if self._many else "-"
+        if following[:1] in ("{", "["):
+            self._read = self._in_value
+            return at + len(window) - len(following), False
+        if not final and (not rest or not following or any(word.startswith(rest) for word in self._closers)):
+            return at, True
+        self._end(self.size, self.size)
+        return at, False
+
+
+def _length(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.match(text)
+    return found.end() if found else 0

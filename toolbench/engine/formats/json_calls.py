@@ -1,0 +1,173 @@
+"""Calls written as JSON."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.definition import Found, Reading
+from toolbench.engine.formats.extents import Balanced
+from toolbench.engine.formats.literals import read_value
+from toolbench.engine.formats.values import Known
+from toolbench.engine.json_text import read_json
+
+_DECODER = json.JSONDecoder()
+_BEGIN = re.compile(r"[{\[]")
+_TRIVIA = re.compile(r"[\s,;`]*")
+_NOISE = re.compile(r"<[|｜].*", re.DOTALL)
+_LABELS = {"type", "id", "index"}  # keys that may stand beside a name without arguments
+
+
+class Broken(Exception):
+    """A value that cannot be read; `cut` when it has no end."""
+
+    def __init__(self, cut: bool) -> None:
+        self.cut = cut
+        super().__init__("cut" if cut else "unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The keys under which a JSON object names a call, its arguments and its id. `wrappers` hold such objects inside
+    them."""
+
+    names: tuple[str, ...] = ("name",)
+    arguments: tuple[str, ...] = ("arguments", "parameters")
+    ids: tuple[str, ...] = ("id",)
+    wrappers: tuple[str, ...] = ("function",)
+
+    def calls(self, value: object) -> Iterator[Found | None]:
+        """The calls that a JSON value spells; None for each that is none."""
+        if isinstance(value, list):
+            for item in value:
+                yield from self.calls(item) if isinstance(item, dict) else ()
+            return
+        if not isinstance(value, dict):
+            yield None
+            return
+        wrapper = next((key for key in self.wrappers if isinstance(value.get(key), dict | list)), None)
+        if wrapper is not None:
+            yield from self.calls(value[wrapper])
+        else:
+            yield self._call(value)
+
+    def _call(self, value: dict[str, Any]) -> Found | None:
+        name_key = next((key for key in self.names if isinstance(value.get(key), str)), None)
+        if name_key is None or not clean_name(value[name_key]):
+            return None
+        key = next((key for key in self.arguments if key in value), None)
+        if key is None and value.keys() - _LABELS - {name_key, *self.ids}:
+            return None
+        arguments = as_object(value[key] if key else {})
+        given = next((value[key] for key in self.ids if isinstance(value.get(key), str | int)), "")
+        return None if arguments is None else Found(clean_name(value[name_key]), arguments, str(given))
+
+
+def clean_name(name: str) -> str:
+    """A tool's name without leaked tokens and white space."""
+    return _NOISE.sub("", name).strip()
+
+
+def as_object(value: object) -> dict[str, Any] | None:
+    """Arguments as an object: nothing is an empty one, a text is read once more; None for anything else."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = read_value(value)
+        except BadJson:
+            return None
+    if value is None or value == "":
+        return {}
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCalls:
+    """Reads JSON objects and arrays of objects, with anything before them. `shape` says which objects are calls."""
+
+    shape: Shape = field(default_factory=Shape)
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        calls: list[Found] = []
+        notes: set[str] = set()
+        problem = ""
+        try:
+            for value in values(body, notes):
+                for call in self.shape.calls(value):
+                    if call is None:
+                        problem = "call_unreadable"
+                    else:
+                        calls.append(call)
+        except Broken as broken:
+            problem = "call_cut" if cut and broken.cut else "call_unreadable"
+        if cut and not calls and not problem:
+            problem = "call_cut"
+        return Reading(tuple(calls), problem, tuple(sorted(notes)))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJson:
+    """Reads arguments that stand behind a heading with the tool's name; `heading` finds `name` and perhaps `id` in what
+    stands before the first bracket."""
+
+    heading: Callable[[str], tuple[str, str]]
+    otherwise: JsonCalls = field(default_factory=JsonCalls)
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        begin = _BEGIN.search(body)
+        heading = body[: begin.start()] if begin else body
+        name, made = self.heading(heading)
+        if not name:
+            return self.otherwise(body, known, cut=cut) if begin else Reading(problem="call_unreadable")
+        if begin is None:
+            complete = not cut or name in known.schemas
+            return Reading((Found(name, {}, made),)) if complete else Reading(problem="call_cut")
+        notes: set[str] = set()
+        try:
+            value = next(values(body[begin.start() :], notes))
+        except Broken as broken:
+            return Reading(problem="call_cut" if cut and broken.cut else "call_unreadable")
+        arguments = as_object(value)
+        if arguments is None:
+            return Reading(problem="call_unreadable")
+        return Reading((Found(name, arguments, made),), notes=tuple(sorted(notes)))
+
+
+def values(text: str, notes: set[str]) -> Iterator[Any]:
+    """The JSON values that follow one another in `text`; what stands before the first is skipped, and what follows the
+    last as well. `notes` receives codes of what was put up with. Raises Broken."""
+    begin = _BEGIN.search(text)
+    at = begin.start() if begin else len(text)
+    while at < len(text) and text[at] in "{[":
+        value, at = _value(text, at, notes)
+        yield value
+        trivia = _TRIVIA.match(text, at)
+        at = trivia.end() if trivia else at
+
+
+def _value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
+    try:
+        _, end = _DECODER.raw_decode(text, at)
+        return read_json(text[at:end]), end
+    except (ValueError, RecursionError, BadJson):
+        end = _end_of(text, at)
+    written = text[at:end]
+    if written.startswith("{{") and written.endswith("}}"):
+        notes.add("doubled_braces")
+        written = written[1:-1]
+    try:
+        value = read_value(written)
+    except BadJson:
+        raise Broken(cut=False) from None
+    if "doubled_braces" not in notes:
+        notes.add("python_literals")
+    return value, end
+
+
+def _end_of(text: str, at: int) -> int:
+    scanner = Balanced((), many=False)
+    scanner.scan(text, at, final=True)
+    if not scanner.ended:
+        raise Broken(cut=True)
+    return at + scanner.total

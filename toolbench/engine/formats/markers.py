@@ -1,0 +1,51 @@
+"""Finding markers in a text that is still growing."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+TICKS = "`"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A marker from `start` to `end`, or, without one (`end` < 0), the place up to which there is certainly none."""
+
+    start: int
+    end: int = -1
+
+    @property
+    def is_marker(self) -> bool:
+        return self.end >= 0
+
+
+class Markers:
+    """A set of words to look for, leftmost and longest first. `ticks` looks for runs of backticks as well. A word that
+    the text's end may only begin is waited for, so that the answer never depends on where the text was split."""
+
+    def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
+        ordered = sorted({word for word in words if word}, key=len, reverse=True)
+        runs = [TICKS + "+"] if ticks else []
+        self._pattern = re.compile("|".join([*map(re.escape, ordered), *runs]) or r"(?!)")
+        self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
+        self._firsts = re.compile("[" + re.escape("".join({word[0] for word in ordered})) + "]") if ordered else None
+        self._longest = len(ordered[0]) if ordered else 0
+        self._ticks = ticks
+
+    def find(self, text: str, at: int, *, final: bool) -> Found:
+        """The first marker at or after `at`. With `final` nothing follows the text."""
+        found = self._pattern.search(text, at)
+        safe = len(text) if final else self._undecided_from(text, at)
+        if found is None or found.start() >= safe:
+            return Found(safe)
+        if not final and self._ticks and text[found.start()] == TICKS and found.end() == len(text):
+            return Found(found.start())
+        return Found(found.start(), found.end())
+
+    def _undecided_from(self, text: str, at: int) -> int:
+        if self._firsts is None:
+            return len(text)
+        for candidate in self._firsts.finditer(text, max(at, len(text) - self._longest + 1)):
+            if text[candidate.start() :] in self._beginnings:
+                return candidate.start()
+        return len(text)
