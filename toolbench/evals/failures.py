@@ -15,9 +15,9 @@ ANY_STATUS = "HTTP_4XX"
 @dataclass(frozen=True, slots=True)
 class FailureClass:
     """One row. `category` is the case study's word, `later_category` its later version's where that differs. A row
-    that is not `judged` is only known from imported reports. `ends`, `findings`, `envelope`, `exchange` and `statuses`
-    say what is mapped onto the row: engine.End, findings about an answer, codes in an envelope's errors, codes of an
-    exchange, HTTP statuses."""
+    that is not `judged` comes from imported reports or from the lab. `ends`, `findings`, `envelope`, `exchange` and
+    `statuses` say what is mapped onto the row: engine.End, findings about an answer, codes in an envelope's errors,
+    codes of an exchange, HTTP statuses."""
 
     code: str
     sentence: str

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+# Where a cap has to hold, the count is on disk before anything is sent; without one, nothing waits for the disk.
 _RESERVE = """
 WITH before AS (
-    SELECT id, requests_reserved, state,
+    SELECT id, state, set_config('synchronous_commit',
+            CASE WHEN coalesce(request_cap, token_cap) IS NULL THEN 'off' ELSE 'on' END, true),
         CASE WHEN state NOT IN ('running', 'paused') OR tokens_used >= token_cap THEN 0
              ELSE greatest(0, least(%(wanted)s, coalesce(request_cap - requests_reserved, %(wanted)s))) END AS granted
     FROM lab_run WHERE id = %(run)s FOR NO KEY UPDATE

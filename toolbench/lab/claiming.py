@@ -14,15 +14,18 @@ from toolbench.lab.cells import mark_stale
 
 _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
-_LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int)"
-
-_IN_FLIGHT = "SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %s AND NOT backing_off"
+# A claim that a crash of the database forgets is harmless: the lease tells. So its commit is not waited for.
+_LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
 
 # Runs with fewest trials in flight come first, then in turn. Trials whose local server is not ready stay queued.
 _CLAIM = """
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
     WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off GROUP BY run_id
+), limits AS (
+    SELECT total.trials AS in_flight, greatest(0, least(%(want)s, provider.concurrency - total.trials)) AS want
+    FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials FROM busy) AS total
+    WHERE provider.id = %(provider)s AND provider.paused_reason = ''
 ), queue AS (
     SELECT next.id, next.rank + coalesce(busy.trials, 0) AS turn, run.id AS run_id
     FROM lab_run AS run
@@ -32,21 +35,26 @@ WITH busy AS (
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued' AND NOT EXISTS (
             SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND config.service <> ''
             AND NOT EXISTS (SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service))
-        ORDER BY position LIMIT %(want)s
+        ORDER BY position LIMIT (SELECT want FROM limits)
     ) AS next
     WHERE run.state = 'running' AND (run.requests_reserved < run.request_cap) IS NOT FALSE
-        AND (run.tokens_used < run.token_cap) IS NOT FALSE
-    ORDER BY turn, run_id LIMIT %(want)s
+        AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT want FROM limits) > 0
+    ORDER BY turn, run_id LIMIT (SELECT want FROM limits)
 ), free AS (
     SELECT trial.id FROM lab_trial AS trial JOIN queue USING (id)
     WHERE trial.state = 'queued' FOR NO KEY UPDATE OF trial SKIP LOCKED
+), claimed AS (
+    UPDATE lab_trial AS trial SET state = 'running', execution = execution + 1, lease = gen_random_uuid(),
+        lease_until = clock_timestamp() + make_interval(secs => %(lease)s), worker = %(worker)s, backing_off = false,
+        started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
+    FROM free, limits WHERE trial.id = free.id
+    RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
+        trial.instance_kind, trial.instance_seed, trial.seed
+), marked AS (
+    UPDATE lab_cell SET stale = true WHERE id IN (
+        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
 )
-UPDATE lab_trial AS trial SET state = 'running', execution = execution + 1, lease = gen_random_uuid(),
-    lease_until = clock_timestamp() + make_interval(secs => %(lease)s), worker = %(worker)s, backing_off = false,
-    started_at = clock_timestamp(), concurrency = %(in_flight)s + (SELECT count(*) FROM free)
-FROM free WHERE trial.id = free.id
-RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
-    trial.instance_kind, trial.instance_seed, trial.seed
+SELECT * FROM claimed
 """
 
 _HAS_WORK = """
@@ -71,7 +79,10 @@ RETURNING trial.cell_id
 
 _LEAVE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _TAKE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_CONCURRENCY = "SELECT concurrency FROM lab_provider WHERE id = %s AND paused_reason = ''"
+_HAS_SLOT = """
+SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %s AND paused_reason = ''), 2147483647)
+    > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %s AND NOT backing_off)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +105,11 @@ def claim(provider_id: int, *, want: int, worker: str) -> tuple[Claimed, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
     nothing to do, no free slot, or the provider is paused or gone."""
     with transaction.atomic(), connection.cursor() as cursor:
-        in_flight, free = _slots(provider_id)
-        if min(free, want) <= 0:
-            return ()
+        cursor.execute(_LOCK, _lock_of(provider_id))
         cursor.execute(
-            _CLAIM,
-            {
-                "provider": provider_id,
-                "want": min(free, want),
-                "lease": settings.LEASE_SECONDS,
-                "worker": worker,
-                "in_flight": in_flight,
-            },
+            _CLAIM, {"provider": provider_id, "want": want, "lease": settings.LEASE_SECONDS, "worker": worker}
         )
-        claimed = tuple(Claimed(*row) for row in cursor.fetchall())
-        mark_stale(trial.cell_id for trial in claimed)
-    return claimed
+        return tuple(Claimed(*row) for row in cursor.fetchall())
 
 
 def has_work(provider_id: int) -> bool:
@@ -145,31 +145,17 @@ def take_slot(provider_id: int, trial_id: int, lease: UUID) -> bool:
     """True when the waiting trial has a slot again; a provider that is gone or paused has no limit any more for
     trials already begun."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, [_SLOTS, provider_id % 2**31])
-        cursor.execute(_CONCURRENCY, [provider_id])
-        row = cursor.fetchone()
-        if row is not None and row[0] <= _count_in_flight(provider_id):
+        cursor.execute(_LOCK, _lock_of(provider_id))
+        cursor.execute(_HAS_SLOT, [provider_id, provider_id])
+        if not cursor.fetchone()[0]:
             return False
         cursor.execute(_TAKE_SLOT, [trial_id, lease])
     return True
 
 
-def _slots(provider_id: int) -> tuple[int, int]:
-    """Trials in flight and free slots, under the provider's advisory lock, which lasts until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [_SLOTS, provider_id % 2**31])
-        cursor.execute(_CONCURRENCY, [provider_id])
-        row = cursor.fetchone()
-    if row is None:
-        return 0, 0
-    in_flight = _count_in_flight(provider_id)
-    return in_flight, int(row[0]) - in_flight
-
-
-def _count_in_flight(provider_id: int) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(_IN_FLIGHT, [provider_id])
-        return int(cursor.fetchone()[0])
+def _lock_of(provider_id: int) -> tuple[int, int]:
+    """The advisory lock that guards the provider's slots until the transaction ends."""
+    return _SLOTS, provider_id % 2**31
 
 
 def _columns(held: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:

@@ -117,7 +117,8 @@ def list_models(provider_id: int) -> tuple[str, ...]:
 def add_models(provider_id: int, names: Iterable[str]) -> int:
     """Adds those that are not there yet, with the workarounds known for their names; returns how many."""
     provider = Provider.objects.get(pk=provider_id)
-    wanted = dict.fromkeys(name.strip() for name in names if 0 < len(name.strip()) <= 200)
+    typed = (name.replace("\0", "").strip() for name in names)
+    wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
     fresh = [_model(provider, name) for name in wanted if name not in known]
     return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))

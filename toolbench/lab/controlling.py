@@ -83,6 +83,7 @@ def add_trials(cell_id: int, count: int) -> int:
     if cell.config.provider_id is None:
         raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
     with transaction.atomic():
+        mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         run = Run.objects.select_for_update().get(pk=cell.run_id)
         last = cell.trials.aggregate(last=Max("index"))["last"] or 0
         position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
@@ -91,7 +92,6 @@ def add_trials(cell_id: int, count: int) -> int:
             trial.added_by_hand = True
         Trial.objects.bulk_create(trials)
         Run.objects.filter(pk=run.pk).update(trial_count=F("trial_count") + count)
-        mark_stale([cell.pk])
         _reopen(run.pk)
     return count
 

@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection, connections
+from django.conf import settings
+from django.db import InterfaceError, InternalError, OperationalError, connection, connections
 
-AWAY = (OperationalError, InterfaceError)  # the database is gone, restarting, or refused us for a moment
+# The database is gone, restarting, refused us for a moment, or has ended a transaction that we left lying.
+AWAY = (OperationalError, InterfaceError, InternalError)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +35,16 @@ class DatabaseThread:
 
 def _guarded(verb: Callable[[], T]) -> T:
     try:
+        if connection.connection is None:
+            _connect()
         return verb()
     except AWAY:
         connection.close()
         raise
+
+
+def _connect() -> None:
+    """A worker that freezes in the middle of a transaction holds locks; after a lease the database ends it."""
+    with connection.cursor() as cursor:
+        milliseconds = int(settings.LEASE_SECONDS * 1000)
+        cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])

@@ -53,15 +53,17 @@ class _Lag:
 
 
 class Shift:
-    """One event loop, one HTTP session, one database thread. `_held` are the trials whose lease is ours: from their
+    """One event loop, one HTTP session, one database thread that stores and one for short questions, so that no
+    request waits behind a batch. `_held` are the trials whose lease is ours: from their
     claim until their end is stored."""
 
     def __init__(self, provider_id: int, terms: Terms) -> None:
         self._provider_id = provider_id
         self._terms = terms
         self._database = DatabaseThread()
+        self._storing = DatabaseThread()
         self._counter = Counter(provider_id)
-        self._writer = Writer(self._database, self._settled)
+        self._writer = Writer(self._storing, self._settled)
         self._permits = Permits(self._database)
         self._freed = asyncio.Event()
         self._held: dict[int, Try] = {}
@@ -82,6 +84,7 @@ class Shift:
                     await self._database.run(self._terms.over)
                 await self._drain()
         finally:
+            await self._storing.close()
             await self._database.close()
         return self._ended
 
@@ -165,11 +168,10 @@ class Shift:
 
     def _give_up(self, lost: set[int]) -> None:
         """Another worker has these trials now, or they are over; nothing more is written of them."""
-        for trial_id in lost & self._held.keys():
+        for trial_id in lost & self._tasks.keys():
             logger.warning("Trial %s: its lease was lost, it is given up", trial_id)
-            self._held.pop(trial_id)
-            if task := self._tasks.get(trial_id):
-                task.cancel()
+            self._held.pop(trial_id, None)
+            self._tasks[trial_id].cancel()
 
     async def _look(self) -> None:
         """Hears of cancels, ends runs and recomputes cells; sweeps now and then."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from toolbench.engine.events import Ended, TurnRecord
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.evals.evidence import ATTEMPTS
+from toolbench.engine.messages import JsonObject
+from toolbench.evals import evidence
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.facts import column_count, column_json, column_number, column_text
 from toolbench.providers.recording import ExchangeStep, ToolStep
@@ -31,7 +31,7 @@ class Drive:
 
 def trial_columns(drive: Drive) -> JsonObject:
     """Every column of the outcome and the figures, clean enough for PostgreSQL."""
-    return {**_outcome(drive), **_times(drive), **_counts(drive.ended.turns), **_tokens(drive.ended), **_served(drive)}
+    return {**_outcome(drive), **_times(drive), **_counts(drive.ended), **_tokens(drive.ended), **_served(drive)}
 
 
 def _outcome(drive: Drive) -> JsonObject:
@@ -129,26 +129,13 @@ def _was_model_output(step: ExchangeStep) -> bool:
     return step.error is not None and not step.error.infrastructure and not step.error.tool_support
 
 
-def _counts(turns: Sequence[TurnRecord]) -> JsonObject:
-    answers = [turn.answer for turn in turns if turn.answer is not None]
-    results = [result for turn in turns for result in turn.results]
-    calling = [answer for answer in answers if answer.calls or answer.ignored_calls or _spoke_of_a_call(answer)]
-    structured = [answer for answer in calling if answer.path in _STRUCTURED and not _spoke_of_a_call(answer)]
+def _counts(ended: Ended) -> JsonObject:
+    answers = [turn.answer for turn in ended.turns if turn.answer is not None]
     return {
-        "turns": len(turns),
-        "calls": len(results),
-        "valid_calls": sum(result.parse_status == "ok" and not result.schema_errors for result in results),
-        "structured_answers": len(structured),
-        "calling_answers": len(calling),
-        "calling_turns": sum(bool(turn.results) for turn in turns),
-        "parse_error_turns": sum(any(result.parse_status != "ok" for result in turn.results) for turn in turns),
-        "ignored_calls": sum(answer.ignored_calls for answer in answers),
-        "not_executed": any(_spoke_of_a_call(answer) for answer in answers),
+        **evidence.counts(ended),
+        "turns": len({turn.turn for turn in ended.turns}),
+        "not_executed": any(evidence.tries_to_call(answer) and not answer.calls_found for answer in answers),
     }
-
-
-def _spoke_of_a_call(answer: Turn) -> bool:
-    return any(finding.code in ATTEMPTS for finding in answer.findings)
 
 
 def _tokens(ended: Ended) -> JsonObject:

@@ -45,13 +45,14 @@ class FrozenConfig:
     service: str
     layers: tuple[tuple[str, JsonObject], ...]
     deadline_seconds: float
-    policies: dict[str, Policy] = field(default_factory=dict)
+    policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
-    def policy(self, layer: JsonObject) -> Policy:
-        """The policy with a scenario's layer on top."""
+    def policy(self, layer: JsonObject) -> tuple[Policy, str]:
+        """The policy with a scenario's layer on top, and its JSON text."""
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
-            self.policies[key] = resolve((*self.layers, ("scenario", layer))).policy
+            policy = resolve((*self.layers, ("scenario", layer))).policy
+            self.policies[key] = policy, json.dumps(policy_json(policy), sort_keys=True)
         return self.policies[key]
 
 
@@ -73,10 +74,24 @@ class TrialPlan:
     loop: LoopPlan
     endpoint: Endpoint
     local: bool
+    policy_text: str
 
     @property
-    def prompt_version(self) -> str:
-        return self.instance.prompt_version
+    def hash(self) -> str:
+        """Of everything that decides what is sent, but for the seed: messages, tools, settings, engine."""
+        plan = self.loop
+        parts = [
+            plan.model,
+            self.policy_text,
+            plan.system,
+            plan.user_text,
+            plan.history,
+            [(tool.name, tool.description, tool.parameters) for tool in plan.tools.exposed()],
+            plan.options,
+            plan.stream,
+            engine_version(),
+        ]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
 
 def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
@@ -122,9 +137,10 @@ def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
     endpoint = endpoint_of(to, config.service, config.model_name)
     endpoint = replace(endpoint, timeouts=replace(endpoint.timeouts, deadline=config.deadline_seconds))
+    policy, policy_text = config.policy(instance.layer)
     loop = LoopPlan(
         model=endpoint.model,
-        policy=config.policy(instance.layer),
+        policy=policy,
         system=instance.system,
         user_text=instance.user_text,
         history=(*_examples(config, trial.scenario), *instance.history),
@@ -132,7 +148,7 @@ def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
         seed=trial.seed if endpoint.seeded else None,
         stream=config.stream,
     )
-    return TrialPlan(scenario, instance, loop, endpoint, to.local)
+    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text)
 
 
 def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
@@ -152,19 +168,3 @@ def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:
         )
     served = address.model if to.local and address.model else model  # one llama.cpp process serves one model
     return replace(to.endpoint, base_url=address.url, key=address.key or to.endpoint.key, model=served)
-
-
-def plan_hash(plan: LoopPlan) -> str:
-    """Of everything that decides what is sent, but for the seed: messages, tools, settings, engine."""
-    parts = [
-        plan.model,
-        policy_json(plan.policy),
-        plan.system,
-        plan.user_text,
-        plan.history,
-        [tool.to_openai() for tool in plan.tools.exposed()],
-        plan.options,
-        plan.stream,
-        engine_version(),
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

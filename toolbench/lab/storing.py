@@ -126,8 +126,7 @@ def _assignment(name: str) -> str:
     return f'"{name}" = coalesce({given}, trial."{name}")'
 
 
-# Steps whose lease is lost are left out; steps already there stay as they are. Tokens are added to the run in the same
-# statement that stores the answer they were paid for, so they are added once.
+# Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
 _WRITE_STEPS = f"""
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(_STEP_COLUMNS)})
@@ -144,17 +143,14 @@ WITH given AS (
     FROM stored JOIN fresh USING (trial_id, execution, ordinal)
     JOIN unnest(%b::bytea[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS body(request, response, facts, place)
         ON body.place = fresh.place
-), spent AS (
-    SELECT fresh.run_id, sum(stored.tokens) AS tokens
-    FROM stored JOIN fresh USING (trial_id, execution, ordinal) GROUP BY fresh.run_id HAVING sum(stored.tokens) > 0
-), locked AS (
-    SELECT run.id, spent.tokens FROM lab_run AS run JOIN spent ON spent.run_id = run.id
-    ORDER BY run.id FOR NO KEY UPDATE OF run
-), charged AS (
-    UPDATE lab_run AS run SET tokens_used = run.tokens_used + locked.tokens FROM locked WHERE run.id = locked.id
 )
-SELECT count(*) FROM stored
+SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+GROUP BY fresh.run_id ORDER BY fresh.run_id
 """
+
+# In the transaction that stores the answers they were paid for, so they are added once; and last, since requests are
+# counted in the same row and would wait.
+_CHARGE = "UPDATE lab_run SET tokens_used = tokens_used + %s WHERE id = %s"
 
 _WRITE_OUTCOMES = f"""
 UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
@@ -198,10 +194,11 @@ def write(batch: Batch) -> set[int]:
     database is away: then nothing was written and the batch can be written again."""
     try:
         with transaction.atomic():
-            _write_steps(batch.steps)
+            tokens = _write_steps(batch.steps)
             done = _write_outcomes(batch.outcomes)
             if batch.returned:
                 give_back(batch.returned)
+            _charge(tokens)
     except (DataError, ValueError) as error:
         return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
@@ -219,16 +216,17 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
         return first | write(Batch(outcomes=batch.outcomes[middle:], returned=batch.returned))
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
-        _write_steps([step], bare=True)
+        _write_steps([step], bare=True)  # no answer, no tokens
     with transaction.atomic():
         done = _write_outcomes([_bare_outcome(outcome) for outcome in batch.outcomes])
         give_back(batch.returned)
     return done
 
 
-def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> None:
+def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> list[tuple[int, int]]:
+    """Tokens of the steps that are new, by run."""
     if not steps:
-        return
+        return []
     rows = [{"place": place, "lease": str(item.lease), **_step_row(item)} for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(_bodies(item.step) for item in steps), strict=True)))
     if bare:
@@ -236,6 +234,14 @@ def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> None:
         bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
     with connection.wrap_database_errors, _raw_cursor() as cursor:
         cursor.execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+        return cursor.fetchall()
+
+
+def _charge(tokens: Sequence[tuple[int, int]]) -> None:
+    with connection.cursor() as cursor:
+        for run_id, count in tokens:
+            if count:
+                cursor.execute(_CHARGE, [count, run_id])
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> set[int]:

@@ -1,15 +1,25 @@
 """What Celery does: wake, distribute, tick. A task is an id and one verb."""
 
+import gc
 from typing import Any
 
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
 from toolbench.lab import liveness
 from toolbench.lab.roster import Roster
 from toolbench.lab.waking import BEAT, SHIFT
 
+ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
+
 roster = Roster()
+
+
+@worker_ready.connect
+def keep_what_is_loaded(**_: Any) -> None:
+    """The collector passes over what stays for good; a trial's objects mostly go before it looks."""
+    gc.freeze()
+    gc.set_threshold(ALLOCATIONS)
 
 
 @worker_shutting_down.connect

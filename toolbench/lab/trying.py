@@ -14,7 +14,7 @@ from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.figures import AnyStep, Drive, signature, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
-from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, TrialPlan, plan_hash, trial_plan
+from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, TrialPlan, trial_plan
 from toolbench.lab.prompts import prompt_columns
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
@@ -112,8 +112,8 @@ class Try:
         return {
             **trial_columns(drive),
             "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
-            "prompt_version": plan.prompt_version[:40],
-            "plan_hash": plan_hash(plan.loop),
+            "prompt_version": plan.instance.prompt_version[:40],
+            "plan_hash": plan.hash,
             "engine_version": engine_version(),
             "client_lag_ms": self.worst_lag_ms,
         }

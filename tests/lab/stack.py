@@ -1,0 +1,134 @@
+"""A PostgreSQL, a broker, a scheduler and workers of its own, so that each can be killed without harm to others."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+
+from toolbench.running.children import Child, Spec
+from toolbench.running.servers import Postgres, Valkey
+
+PATIENCE_SECONDS = 90
+_ROOT = Path(settings.BASE_DIR)
+_SIDE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
+
+
+class Stack:
+    """Everything `make up` starts but the web server, on sockets of its own."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tb-kill-", dir="/tmp"))
+        sockets = self.folder / "s"
+        sockets.mkdir(mode=0o700)
+        self._postgres = Postgres(self.folder / "postgres", sockets, careless=True)
+        self._valkey = Valkey(self.folder / "valkey", sockets)
+        self._children: dict[str, Child] = {}
+        self._environment = {
+            **os.environ,
+            "DATABASE_URL": self._postgres.url(),
+            "REDIS_URL": self._valkey.url(),
+            "TOOLBENCH_VAR": str(self.folder),
+            "PYTHONPATH": str(_ROOT),
+            "DJANGO_SETTINGS_MODULE": "toolbench.settings",
+        }
+
+    def start(self) -> None:
+        self._postgres.prepare(self.folder / "prepare.log")
+        self._valkey.prepare()
+        self.start_postgres()
+        self.start_broker()
+        self._postgres.make_database()
+        self._run("manage.py", "migrate", "--verbosity", "0")
+        self._start("scheduler", [sys.executable, "manage.py", "scheduler"])
+
+    def stop(self) -> None:
+        for child in reversed(self._children.values()):
+            child.kill()
+            child.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start_postgres(self) -> None:
+        spec = Spec("postgres", self._postgres.command(), self._postgres.environment, self.folder)
+        self._children["postgres"] = Child(spec, self.folder)
+        wait_until(self._postgres.is_ready)
+
+    def start_broker(self) -> None:
+        spec = Spec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)
+        self._children["valkey"] = Child(spec, self.folder)
+        wait_until(self._valkey.is_ready)
+
+    def start_worker(self, name: str) -> Child:
+        """Returns when the worker takes messages."""
+        command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-P", "threads", "-c", "4"]
+        command += ["-n", f"{name}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
+        child = self._start(name, command)
+        wait_until(lambda: " ready." in child.log.read_text(errors="replace"))
+        return child
+
+    def kill(self, name: str) -> None:
+        self._children[name].kill()
+
+    def freeze(self, name: str) -> None:
+        os.kill(self._children[name].pid, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        os.kill(self._children[name].pid, signal.SIGCONT)
+
+    def is_alive(self, name: str) -> bool:
+        return self._children[name].exit_code() is None
+
+    def log(self, name: str) -> str:
+        return self._children[name].log.read_text(errors="replace")
+
+    def launch(self, base_url: str, trials: int) -> int:
+        return int(self._ask("launch", base_url, str(trials)))
+
+    def summary(self, run_id: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask("summary", str(run_id))
+        return found
+
+    def count(self, condition: str, run_id: int) -> int:
+        """Trials of the run that meet an SQL condition."""
+        with psycopg.connect(self._postgres.url()) as connection:
+            query = f"SELECT count(*) FROM lab_trial WHERE run_id = %s AND {condition}"
+            row = connection.execute(query.encode(), [run_id]).fetchone()
+        return int(row[0]) if row else 0
+
+    def wait_for_the_end(self, run_id: int) -> None:
+        def ended() -> bool:
+            with psycopg.connect(self._postgres.url()) as connection:
+                row = connection.execute("SELECT state FROM lab_run WHERE id = %s", [run_id]).fetchone()
+            return row == ("finished",)
+
+        wait_until(ended)
+
+    def _ask(self, *arguments: str) -> Any:
+        return json.loads(self._run("-c", _SIDE, *arguments))
+
+    def _run(self, *arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=_ROOT, env=self._environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _start(self, name: str, command: list[str]) -> Child:
+        (self.folder / f"{name}.log").unlink(missing_ok=True)
+        self._children[name] = Child(Spec(name, command, self._environment, _ROOT), self.folder)
+        return self._children[name]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < until, "it never came about"
+        time.sleep(0.05)

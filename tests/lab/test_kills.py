@@ -1,0 +1,99 @@
+"""Whatever is killed, and whenever: every trial is counted once, and every cell is what its trials say."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+
+from tests.lab.benches import slowly
+from tests.lab.stack import Stack, wait_until
+from toolbench.providers.scripted import ScriptedProvider
+
+TRIALS = 24
+STEPS = 5  # of a trial that goes straight: three exchanges, two tools
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    stack = Stack()
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.stop()
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(slowly(0.15)) as scripted:
+        yield scripted
+
+
+def wait_for_the_middle(stack: Stack, run_id: int) -> None:
+    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6)
+    assert stack.count("state = 'running'", run_id) > 0
+
+
+def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, int]:
+    stack.wait_for_the_end(run_id)
+    found = stack.summary(run_id)
+    assert found["outcomes"] == [["done", "pass"]] * TRIALS
+    assert found["passed"] == TRIALS
+    assert found["cell_is_its_trials"]
+    assert found["counted_steps"] == TRIALS * STEPS
+    return found
+
+
+def test_a_killed_worker_loses_no_trial_and_counts_none_twice(stack: Stack, provider: ScriptedProvider) -> None:
+    stack.start_worker("killed")
+    run_id = stack.launch(provider.base_url, TRIALS)
+    wait_for_the_middle(stack, run_id)
+    stack.kill("killed")
+    stack.start_worker("next")
+    found = assert_every_trial_is_counted_once(stack, run_id)
+    assert found["lost"] > 0
+    stack.kill("next")
+
+
+def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
+    stack: Stack, provider: ScriptedProvider
+) -> None:
+    stack.start_worker("hearing")
+    run_id = stack.launch(provider.base_url, TRIALS)
+    wait_for_the_middle(stack, run_id)
+    stack.kill("valkey")
+    stack.start_broker()
+    assert_every_trial_is_counted_once(stack, run_id)
+    again = stack.launch(f"{provider.base_url}/", TRIALS)
+    assert_every_trial_is_counted_once(stack, again)
+    assert stack.is_alive("hearing")
+    stack.kill("hearing")
+
+
+def test_a_killed_database_is_waited_for_and_nothing_is_lost(stack: Stack, provider: ScriptedProvider) -> None:
+    stack.start_worker("waiting")
+    run_id = stack.launch(provider.base_url, TRIALS)
+    wait_for_the_middle(stack, run_id)
+    stack.kill("postgres")
+    stack.start_postgres()
+    assert_every_trial_is_counted_once(stack, run_id)
+    assert stack.is_alive("waiting")
+    stack.kill("waiting")
+
+
+def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
+    stack: Stack, provider: ScriptedProvider
+) -> None:
+    stack.start_worker("frozen")
+    run_id = stack.launch(provider.base_url, TRIALS)
+    wait_for_the_middle(stack, run_id)
+    stack.freeze("frozen")
+    stack.start_worker("awake")
+    wait_until(lambda: stack.count("execution > 1", run_id) > 0)
+    stack.thaw("frozen")
+    found = assert_every_trial_is_counted_once(stack, run_id)
+    assert found["lost"] > 0
+    wait_until(lambda: "lease was lost" in stack.log("frozen"))
+    assert settings.LEASE_SECONDS < 10
+    stack.kill("frozen")
+    stack.kill("awake")
