@@ -1,5 +1,6 @@
-"""Settings, all from the environment. `make up` sets DATABASE_URL and REDIS_URL to the servers it starts."""
+"""Settings, all from the environment. DATABASE_URL and REDIS_URL default to the servers of a running `make up`."""
 
+import json
 import os
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def _broker_url(redis_url: str) -> str:
     if not redis_url.startswith("unix://"):
         return redis_url
     return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
+
+
+def _running(name: str, default: str) -> str:
+    """A server's address: from the environment, else that of the `make up` that runs on this checkout."""
+    written = VAR_DIR / "running.json"
+    started: dict[str, str] = json.loads(written.read_text())["environment"] if written.exists() else {}
+    return os.environ.get(name) or started.get(name, default)
 
 
 def _secret_key() -> str:
@@ -65,6 +73,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "toolbench.web.middleware.explain_not_allowed",
 ]
 ROOT_URLCONF = "toolbench.urls"
 WSGI_APPLICATION = "toolbench.wsgi.application"
@@ -87,7 +96,7 @@ TEMPLATES = [
 ]
 DATABASES = {
     "default": dj_database_url.parse(
-        os.environ.get("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
+        _running("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -130,7 +139,7 @@ LOGGING = {
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 SESSION_COOKIE_SAMESITE = "Lax"
 
-REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = _running("REDIS_URL", "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = _broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False

@@ -16,7 +16,7 @@ from toolbench.lab.tallies import tally
 from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
 
 MOST_STEPS = 400
-BODY_HEAD = 200_000  # bytes of a body that a page shows
+BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
 MOST_FACTS = 400_000  # bytes of facts read for the rail
 
 
@@ -166,7 +166,10 @@ def _headline(trial: Trial) -> str:
 
 
 def _text(stored: bytes | memoryview | None) -> str:
-    return bytes(stored or b"").decode("utf-8", "backslashreplace").replace("\0", "␀")
+    """The text, or its beginning with a line that says so."""
+    whole = bytes(stored or b"")
+    shown = whole[:BODY_HEAD].decode("utf-8", "backslashreplace").replace("\0", "␀")
+    return shown if len(whole) <= BODY_HEAD else f"{shown}\n… Only the beginning is shown."
 
 
 def _facts(steps: Sequence[Step]) -> dict[int, JsonObject]:

@@ -4,6 +4,7 @@ No redirects, no cookies, no decompression, no retries: every byte comes through
 know one key, `timeout`, in httpx's shape (`connect` and `read` are used; seconds, None for no limit)."""
 
 import functools
+import io
 import ssl
 from collections.abc import AsyncIterator
 
@@ -13,6 +14,7 @@ import httpx
 # Shorter than the five seconds after which common servers close an idle connection under a client's hands.
 KEEPALIVE_SECONDS = 4.0
 DNS_CACHE_SECONDS = 60
+LARGE_BODY = 2**20  # bytes
 
 
 class NameNotFound(httpx.ConnectError):
@@ -88,6 +90,11 @@ class _Body(httpx.AsyncByteStream):
         self._answer.close()
 
 
+def _sendable(data: bytes) -> bytes | io.BytesIO | None:
+    """A large body as a stream, which aiohttp sends in parts: at once it would hold up the event loop."""
+    return io.BytesIO(data) if len(data) > LARGE_BODY else data or None
+
+
 class AiohttpTransport(httpx.AsyncBaseTransport):
     """One aiohttp session, opened with the first request and shared by all: it belongs to one event loop."""
 
@@ -102,7 +109,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 request.method,
                 str(request.url),
                 headers=[(name.decode(), value.decode()) for name, value in request.headers.raw],
-                data=await request.aread() or None,
+                data=_sendable(await request.aread()),
                 allow_redirects=False,
                 timeout=_client_timeout(timeout.get("connect"), timeout.get("read")),
             )

@@ -12,6 +12,6 @@ from toolbench.web.charts import latency_chart, with_inline_styles
 @with_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
     run = request.GET.get("run", "")
-    page = get_latency(int(run) if run.isascii() and run.isdigit() else None, request.GET.get("metric", "trial"))
+    page = get_latency(int(run) if run.isdecimal() and len(run) < 19 else None, request.GET.get("metric", "trial"))
     metrics = {name: title for name, (title, _) in METRICS.items()}
     return render(request, "latency/show.html", {"page": page, "metrics": metrics, "chart": latency_chart(page)})

@@ -65,7 +65,7 @@ def models(request: HttpRequest, provider_id: int) -> HttpResponse:
     get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return page(request, "providers/models.html", {"offer": get_offer(provider_id, request.GET.get("q", ""))})
-    names = [*request.POST.getlist("name"), *request.POST.get("more", "").replace("\0", "").splitlines()]
+    names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = connecting.add_models(provider_id, names)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")
     return redirect("provider", provider_id)

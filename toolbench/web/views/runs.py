@@ -38,7 +38,9 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     config = request.GET.get("config", "")
     try:
         page = get_run_page(
-            run_id, config_id=int(config) if config.isdecimal() else None, scenario=request.GET.get("scenario", "")
+            run_id,
+            config_id=int(config) if config.isdecimal() and len(config) < 19 else None,
+            scenario=request.GET.get("scenario", ""),
         )
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None

@@ -1,7 +1,7 @@
 """Trials: the list with its filter in the address, and one trial step by step."""
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
@@ -46,4 +46,4 @@ def note(request: HttpRequest, trial_id: int) -> HttpResponse:
     messages.success(request, "Saved.")
     back = request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
-    return redirect(back) if safe else redirect("trial", trial_id)
+    return HttpResponseRedirect(back) if back and safe else redirect("trial", trial_id)

@@ -1,0 +1,187 @@
+"""Garbage in every place of every address: a page or a sentence, never a server error, and nothing changed."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.web.forms.launch import LaunchForm
+from toolbench.web.forms.providers import ProviderForm
+from toolbench.web.urls import urlpatterns
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = {
+    "quote": "%27%20OR%201%3D1%20--",
+    "markup": "%22%3E%3Cscript%3E%7B%7B7*7%7D%7D%25s%28../",
+    "nul": "a%00b",
+    "minus": "-1",
+    "huge": "1" + "0" * 30,
+    "beyond every int": "9" * 5000,
+    "lone surrogate": "%ED%A0%80%FF",
+    "other digits": quote("٣²"),
+    "very long": "[" * 50_000,
+}
+TRIAL_FILTER: tuple[str, ...] = (
+    "run",
+    "cell",
+    "config",
+    "scenario",
+    "outcome",
+    "model",
+    "profile",
+    "strategy",
+    "method",
+    "demo",
+)
+TRIAL_FILTER += ("failure_class", "signature", "label", "search", "sort", "page")
+PLANNING = tuple(LaunchForm.base_fields)
+CONNECTING = tuple(ProviderForm.base_fields)
+NAMES = {
+    "first": ("look",),
+    "matrix": ("scope", "run", "metric", "target", "q", "group", "cell"),
+    "matrix-export": ("scope", "run", "metric", "target", "q", "group"),
+    "run-new": PLANNING,
+    "run": ("config", "scenario"),
+    "run-act": ("action", "label", "cell", "count", "request_cap", "token_cap"),
+    "trials": TRIAL_FILTER,
+    "trial": (*TRIAL_FILTER, "step"),
+    "trial-note": ("label", "note", "next"),
+    "latency": ("run", "metric"),
+    "provider-new": CONNECTING,
+    "provider": CONNECTING,
+    "provider-models": ("q", "name", "more"),
+    "models": ("q",),
+    "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
+    "scenario": ("seed",),
+    "theme": ("theme", "next"),
+}
+POSTED = ("run-new", "run-act", "trial-note", "provider-new", "provider", "provider-models", "theme")
+ACTIONS = ("cancel", "pause", "resume", "retry", "repeat", "raise", "add", "label", "explode")
+NOBODY = "http://127.0.0.1:9"  # nothing listens there
+NAMED = {str(pattern.name): pattern for pattern in urlpatterns if isinstance(pattern, URLPattern)}
+
+
+@pytest.fixture
+def trial() -> Trial:
+    """One finished trial with a step, and everything around it."""
+    make_provider(base_url=NOBODY)
+    trial = make_trial(make_cell(make_config(make_run(title="kept"))), "fail")
+    make_step(trial)
+    return trial
+
+
+@pytest.fixture
+def visitor(owner_client: Client) -> Client:
+    """Answers with the error page instead of raising, as the server does."""
+    owner_client.raise_request_exception = False
+    return owner_client
+
+
+def address(name: str, trial: Trial) -> str:
+    """The address of a page about what there is."""
+    found: dict[str, object] = {"run_id": trial.run_id, "trial_id": trial.pk, "provider_id": trial.provider_id}
+    found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
+    wanted = NAMED[name].pattern.regex.groupindex
+    return reverse(name, kwargs={key: found[key] for key in wanted})
+
+
+def queries(name: str, value: str) -> Iterator[str]:
+    """The value in one field after the other, then in all at once, then under a name nobody knows."""
+    names = NAMES.get(name, ())
+    yield from (f"{field}={value}" for field in names)
+    yield "&".join(f"{field}={value}" for field in (*names, *names))
+    yield f"{value}={value}"
+
+
+def assert_no_error(answer: Any, asked: str) -> None:
+    assert answer.status_code < 500, f"{answer.status_code} for {asked[:200]}"
+    assert not b"".join(answer).startswith(b"Traceback"), asked[:200]
+
+
+def test_every_named_field_belongs_to_a_page_that_exists() -> None:
+    assert NAMES.keys() <= NAMED.keys()
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_garbage_in_every_query_parameter_of_every_page(visitor: Client, trial: Trial, value: str) -> None:
+    for name in NAMED:
+        path = address(name, trial)
+        for query in queries(name, value):
+            assert_no_error(visitor.get(f"{path}?{query}"), f"{path}?{query}")
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_garbage_in_the_parts_of_pages(visitor: Client, trial: Trial, value: str) -> None:
+    for name in ("first", "matrix", "run", "run-new", "trials", "trial", "health"):
+        asked = f"{address(name, trial)}?{'&'.join(f'{field}={value}' for field in NAMES.get(name, ()))}"
+        assert_no_error(visitor.get(asked, headers={"HX-Request": "true"}), asked)
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_garbage_in_the_path_is_a_page_that_is_not_there(visitor: Client, trial: Trial, value: str) -> None:
+    for place in ("runs/{}/", "runs/{}/act/", "trials/{}/", "trials/{}/note/", "providers/{}/", "providers/{}/models/"):
+        answer = visitor.get("/" + place.format(value))
+        assert answer.status_code in (302, 404, 405), place
+    for place in ("scenarios/{}/", "matrix/export.{}", "sign-in/{}/", "static/{}", "{}", "runs/{}/report.zip"):
+        assert_no_error(visitor.get("/" + place.format(value)), place)
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_garbage_in_every_form_field_is_refused_or_kept_as_text(visitor: Client, trial: Trial, value: str) -> None:
+    for name in POSTED:
+        path = address(name, trial)
+        for form in queries(name, value):
+            answer = visitor.post(path, form, content_type="application/x-www-form-urlencoded")
+            assert_no_error(answer, f"POST {path} {form}")
+    for action in ACTIONS:
+        form = "&".join(f"{field}={value}" for field in NAMES["run-act"][1:])
+        path = address("run-act", trial)
+        answer = visitor.post(path, f"action={action}&{form}", content_type="application/x-www-form-urlencoded")
+        assert_no_error(answer, f"POST {path} {action}")
+    assert Run.objects.filter(title="kept", deleted_at=None).exists()
+    assert Trial.objects.filter(pk=trial.pk, outcome="fail").exists()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_form_without_its_token_changes_nothing_and_says_what_to_do(name: str, owner: User, trial: Trial) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+    counted = (Run.objects.count(), Provider.objects.count(), Model.objects.count())
+
+    answer = client.post(address(name, trial), {"action": "delete"})
+
+    assert answer.status_code == 403
+    assert "Nothing was sent or changed" in answer.content.decode()
+    assert (Run.objects.count(), Provider.objects.count(), Model.objects.count()) == counted
+    assert not Run.objects.exclude(deleted_at=None).exists()
+
+
+@pytest.mark.parametrize("name", ["run-act", "trial-note", "theme", "sign-out"])
+def test_an_action_opened_as_a_page_says_so_and_does_nothing(visitor: Client, name: str, trial: Trial) -> None:
+    answer = visitor.get(address(name, trial))
+
+    assert answer.status_code == 405
+    assert "nothing was changed" in answer.content.decode().lower()
+    assert "_auth_user_id" in visitor.session
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete", "options"])
+def test_a_method_no_page_knows_changes_nothing(visitor: Client, method: str, trial: Trial) -> None:
+    for name in NAMED:
+        assert_no_error(getattr(visitor, method)(address(name, trial)), f"{method} {name}")
+    assert Run.objects.filter(deleted_at=None).count() == 1
+
+
+def test_a_stranger_sees_nothing_but_the_way_in(client: Client, trial: Trial) -> None:
+    for name in NAMED:
+        if name not in {"sign-in", "sign-in-link", "health-live"}:
+            answer = client.get(address(name, trial))
+            assert answer.status_code in (302, 405), name
+            assert answer.headers.get("Location", "/sign-in/").startswith("/sign-in/"), name
