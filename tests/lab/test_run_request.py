@@ -20,6 +20,15 @@ def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> N
         RunRequest.from_json({"configs": configs})
 
 
+@pytest.mark.parametrize(
+    "value", [{"trials": "3"}, {"trials": True}, {"scenarios": "x"}, {"seed": "1"}, {"overrides": []}, {"title": None}]
+)
+def test_values_of_another_kind_are_refused_by_field(value: dict[str, object]) -> None:
+    with pytest.raises(LaunchRefused) as refused:
+        RunRequest.from_json(value)
+    assert list(refused.value.errors) == list(value)
+
+
 @pytest.mark.parametrize(("text", "value"), [("", {}), ("  ", {}), ('{"max_turns": 2}', {"max_turns": 2})])
 def test_overrides_are_read_from_text(text: str, value: object) -> None:
     assert overrides_from_text(text) == value

@@ -68,6 +68,8 @@ class RunRequest:
         if unknown:
             raise LaunchRefused({name: [f"There is no field named {name}."] for name in unknown})
         given: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+        if odd := sorted(name for name, item in given.items() if not _fits(item, getattr(_PLAIN, name))):
+            raise LaunchRefused({name: [f"{name} is of another kind than expected."] for name in odd})
         try:
             given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
         except TypeError as error:
@@ -75,6 +77,16 @@ class RunRequest:
                 {"configs": ["Each configuration has model and, if need be, profile, strategy, method, examples."]}
             ) from error
         return cls(**given)
+
+
+_PLAIN = RunRequest()
+
+
+def _fits(item: object, plain: object) -> bool:
+    """Whether a value is of the kind of the field's default; None stands for numbers that may be left out."""
+    if plain is None:
+        return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
+    return type(item) is type(plain)
 
 
 def overrides_from_text(text: str) -> JsonObject:

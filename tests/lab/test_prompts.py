@@ -1,0 +1,44 @@
+import pytest
+
+from tests.lab.benches import launched, plays_well, work
+from toolbench.lab.models import Model, Provider, Trial
+from toolbench.lab.services import register
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, json_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def tried_locally(prompt: str, prompt_without_tools: str) -> Trial:
+    """A trial of a local model whose template makes these prompts; "" for a server that cannot show them."""
+
+    def play(seen: Seen) -> Answer:
+        if not seen.path.endswith("/apply-template"):
+            return plays_well(seen)
+        shown = prompt if "tools" in seen.json() else prompt_without_tools
+        return json_answer({"prompt": shown}) if shown else fails(404)
+
+    with ScriptedProvider(play) as llama:
+        register("here", {"url": llama.base_url})
+        provider = Provider.objects.create(name="Here", kind="local", service="here")
+        model = Model.objects.create(provider=provider, name="tiny")
+        run = launched(model, trials=1)
+        assert work(model) == 1
+    return run.trials.get()
+
+
+def test_tools_that_the_template_drops_are_found_with_the_prompt_the_model_read() -> None:
+    trial = tried_locally("user: hello \ud83d", "user: hello \ud83d")
+    assert trial.tools_dropped
+    assert bytes(trial.rendered_prompt or b"").decode("utf-8", "surrogatepass") == "user: hello \ud83d"
+    assert trial.requests == 3  # looking at the prompt is no part of the trial
+
+
+def test_tools_in_the_prompt_are_not_called_dropped() -> None:
+    trial = tried_locally("tools: state_get\nuser: hello", "user: hello")
+    assert not trial.tools_dropped
+    assert b"state_get" in bytes(trial.rendered_prompt or b"")
+
+
+def test_a_server_that_cannot_show_the_prompt_is_no_trouble() -> None:
+    trial = tried_locally("", "")
+    assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
