@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, start
+from tests.journeys.planning import Wish, finished, plan, start
 from tests.lab.benches import plays_well, scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run
@@ -33,3 +33,25 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     assert run.trials.filter(outcome="pass").count() == TRIALS
     assert kept <= set(run.trials.values_list("pk", "finished_at"))
     assert len(provider.seen) == run.requests_reserved <= 300
+
+
+def test_an_agreement_holds_for_the_number_that_was_shown_and_for_no_other(
+    browser_page: Page, catalogue: None, scripting: Scripting
+) -> None:
+    page = browser_page
+    scripted_model(scripting(plays_well), "paid")
+    plan(page, Wish(models=("paid",), trials=TRIALS))
+    page.get_by_role("button", name="Start").click()
+    agree = page.get_by_label("Yes, send them")
+
+    with page.expect_response("**/runs/new/?*"):
+        agree.check()
+    expect(agree).to_be_checked()
+    with page.expect_response("**/runs/new/?*"):
+        page.get_by_label("Trials for each scenario").fill("60")
+    expect(page.get_by_role("button", name="Start 60 trials")).to_be_visible()
+    expect(agree).not_to_be_checked()
+    page.get_by_role("button", name="Start").click()
+
+    expect(page.get_by_text("Nothing was sent yet.")).to_be_visible()
+    assert not Run.objects.exists()

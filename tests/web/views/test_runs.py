@@ -1,5 +1,6 @@
 """The runs pages: the form says what it takes and what is wrong; buttons say what they did."""
 
+import re
 from typing import Any
 
 import pytest
@@ -49,6 +50,10 @@ def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(o
     assert "may cost money" in response.content.decode()
     assert not Run.objects.exists()
     owner_client.post("/runs/new/", asked(model, trials="200", confirmed="1"))
+    assert not Run.objects.exists()
+    shown = re.search(r'name="confirmed" value="(\d+)"', response.content.decode())
+    assert shown is not None
+    owner_client.post("/runs/new/", asked(model, trials="200", confirmed=shown[1]))
     assert Run.objects.count() == 1
 
 

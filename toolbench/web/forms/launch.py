@@ -101,16 +101,20 @@ class Answer:
 
     run: Run | None = None
     plan: Plan | None = None
+    confirmed: bool = False  # the plan, as it stands
 
 
 def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
-    """Starts the run, or only plans it. What the lab refuses is added to the form."""
+    """Starts the run, or only plans it. What the lab refuses is added to the form. Whoever agrees to what may cost
+    money agrees to the number of requests that was shown, and not to another."""
     if not form.is_bound or not form.is_valid():
         return Answer()
     try:
+        plan = expand(form.to_request())
+        confirmed = form.data.get("confirmed") == str(plan.most_requests)
         if start:
-            return Answer(run=launch(form.to_request(), owner=owner, confirmed="confirmed" in form.data))
-        return Answer(plan=expand(form.to_request()))
+            return Answer(run=launch(form.to_request(), owner=owner, confirmed=confirmed))
+        return Answer(plan=plan, confirmed=confirmed)
     except LaunchRefused as refused:
         form.take(refused.errors)
         return Answer()

@@ -29,7 +29,7 @@ def new(request: HttpRequest) -> HttpResponse:
     if answer.run:
         return redirect("run", answer.run.pk)
     part = "#forecast" if request.headers.get("HX-Request") else ""
-    context = {"form": form, "plan": answer.plan, "asked": request.method == "POST"}
+    context = {"form": form, "plan": answer.plan, "confirmed": answer.confirmed, "asked": request.method == "POST"}
     return render(request, f"runs/new.html{part}", context)
 
 
