@@ -23,7 +23,12 @@ class Decoder(Protocol):
     def feed(self, chunk: bytes) -> None: ...
 
     def close(self) -> Turn:
-        """Raises engine.errors.MalformedAnswer when the bytes are no answer."""
+        """Raises engine.errors.MalformedAnswer when the bytes are no answer. Either way it is empty again."""
+        ...
+
+    @property
+    def partial(self) -> Message:
+        """The message as far as it came; {} where that is only known at the end."""
         ...
 
 
@@ -38,6 +43,20 @@ class Request:
     tools_sent: bool
     stream: bool = False
     changes: tuple[TransformChange, ...] = ()  # what message and tool transforms changed on the way out
+    cut_retries: int = 0  # how often a streamed answer that breaks off may be asked for again
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a streamed answer: of its text, its reasoning, or the arguments of the `call`-th call from 0.
+    `closed` says that the call's arguments are whole."""
+
+    text: str = ""
+    reasoning: str = ""
+    call: int | None = None
+    name: str = ""
+    arguments: str = ""
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +192,4 @@ class Event:
 
 
 Emit = Callable[[Event], None]
+Hear = Callable[[Delta], None]

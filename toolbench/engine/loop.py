@@ -5,11 +5,10 @@ and ends it with everything kept. Turns count from 0; a retried request belongs 
 
 from collections.abc import Generator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
-from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -25,8 +24,7 @@ Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
-    under its overrides. Only whole answers are asked for: a plan with `stream` is refused. Nothing in here is
-    changed."""
+    under its overrides. With `stream` answers are asked for as they are written. Nothing in here is changed."""
 
     model: str
     policy: Policy
@@ -63,7 +61,14 @@ def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, S
     """One answer. Where the endpoint says that it cannot use tools, the turn is asked again without them."""
     retries = run.fallback_retries
     while True:
-        ask = ask_turn(run.setup, turn, run.ledger.messages, with_tools=with_tools, must_call=run.must_call)
+        ask = ask_turn(
+            run.setup,
+            turn,
+            run.ledger.messages,
+            with_tools=with_tools,
+            must_call=run.must_call,
+            heard=run.narrate.hear(turn),
+        )
         run.ledger.asked(ask.request)
         run.narrate.request_start(ask.request, len(run.ledger.messages), retries)
         sent = yield ask
@@ -108,11 +113,10 @@ class _Run:
     """One run of the loop: its setup, its ledger and its narration."""
 
     def __init__(self, plan: LoopPlan, emit: Emit) -> None:
-        if plan.stream:
-            raise PlanError("streamed answers cannot be asked for yet")
-        self.setup = prepare_turns(
+        setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )
+        self.setup = replace(setup, stream=plan.stream)
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)

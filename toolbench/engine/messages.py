@@ -56,7 +56,7 @@ class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
     `ignored_calls` were dropped
     by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
-    constrained or text."""
+    constrained or text. `cut`: a stream broke off, and none of its calls is kept."""
 
     message: Message
     text: str
@@ -71,6 +71,7 @@ class Turn:
     upstream: str = ""
     model_echoed: str = ""
     fingerprint: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

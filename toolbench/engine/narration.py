@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbench.engine.arguments import arguments_size
 from toolbench.engine.dispatch import Dispatched
-from toolbench.engine.events import Emit, Event, ExchangeError, Request, ToolResult
+from toolbench.engine.events import Delta, Emit, Event, ExchangeError, Hear, Request, ToolResult
 from toolbench.engine.json_text import utf8_size
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.messages import JsonObject, Turn
@@ -41,6 +41,18 @@ class Narration:
             tool_choice=self._setup.policy.tool_choice if sent else None,
             request_attempts_left=attempts_left,
         )
+
+    def hear(self, turn: int) -> Hear:
+        """Tells of the pieces of a streamed answer as they come, as `llm_delta`: text, reasoning, or with `call` (its
+        place from 0) the call's name, the new piece of its arguments, and whether these are whole now."""
+
+        def heard(delta: Delta) -> None:
+            said: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
+            if delta.call is not None:
+                said = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
+            self._tell("llm_delta", turn, **said)
+
+        return heard
 
     def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
         self._tell(

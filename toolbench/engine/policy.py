@@ -111,6 +111,10 @@ class Policy:
             whole(0), "Relaxed mode: retries of a turn without tools when the endpoint says that it cannot use them."
         ),
     )
+    cut_stream_retries: int = field(
+        default=0,
+        metadata=row(whole(0), "How often a streamed answer that breaks off in the middle may be asked for again."),
+    )
     max_tool_args_bytes: int = field(
         default=200_000, metadata=row(whole(1), "Larger arguments are refused as ARGUMENTS_TOO_LARGE.")
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
 from toolbench.engine.errors import PlanError
-from toolbench.engine.events import Ask, Request
+from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
@@ -14,6 +14,7 @@ from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformCh
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
+from toolbench.engine.streaming import StreamDecoder
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
     apply_calls,
@@ -26,13 +27,14 @@ from toolbench.engine.validation import check_schema
 from toolbench.engine.wire import Answer, BodyDecoder
 
 PATH = "chat/completions"
-_NOT_OPTIONS = ("stream", "stream_options")
+WITH_USAGE: JsonObject = {"include_usage": True}
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSetup:
     """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode;
-    `options` go into every body."""
+    `options` go into every body. `stream` asks for answers as they are written; their `stream_options` may be given
+    with the options, null for none."""
 
     model: str
     policy: Policy
@@ -43,6 +45,7 @@ class TurnSetup:
     tool_changes: tuple[TransformChange, ...]
     asking: Asking
     calls_kept: int | None
+    stream: bool = False
 
 
 def prepare_turns(
@@ -74,7 +77,7 @@ def prepare_turns(
 def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
     """In the order of their names, so that equal plans give equal bytes."""
     merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
-    kept = {name: value for name, value in merged.items() if name not in _NOT_OPTIONS}
+    kept = {name: value for name, value in merged.items() if name != "stream"}
     try:
         return dict(in_order({**kept, "seed": seed} if seed is not None else kept))
     except (TypeError, ValueError, RecursionError) as error:
@@ -97,12 +100,22 @@ def _check_transforms(policy: Policy) -> None:
 
 
 def ask_turn(
-    setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
+    setup: TurnSetup,
+    turn: int,
+    messages: Sequence[Message],
+    *,
+    with_tools: bool,
+    must_call: bool = False,
+    heard: Hear = lambda delta: None,
 ) -> Ask:
     """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
     and is not changed. `must_call`: the run fails without a call and has none yet; a constraint then allows nothing
-    else."""
-    decoder = BodyDecoder(lambda answer: read_answer(setup, answer, with_tools=with_tools))
+    else. `heard` is told of every piece of a streamed answer."""
+
+    def read(answer: Answer) -> Turn:
+        return read_answer(setup, answer, with_tools=with_tools)
+
+    decoder = StreamDecoder(read, heard) if setup.stream else BodyDecoder(read)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
 
 
@@ -121,7 +134,20 @@ def build_request(
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
-    return Request(turn, PATH, encode_json({**body, **options}), with_tools, False, changes)
+    streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
+    return Request(
+        turn=turn,
+        path=PATH,
+        body=encode_json({**body, **options, **streaming}),
+        tools_sent=with_tools,
+        stream=setup.stream,
+        changes=changes,
+        cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
+    )
+
+
+def _stream_options(given: Any) -> JsonObject:
+    return {"stream": True, **({} if given is None else {"stream_options": given})}
 
 
 def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
@@ -137,7 +163,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     message, changes = apply_response(answer.message, policy.response_transforms)
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    kept = _repaired(calls)[: setup.calls_kept] if with_tools else []
+    kept = _repaired(calls)[: setup.calls_kept] if with_tools and not answer.cut else []
     return Turn(
         message=setup.asking.assistant_message(_rememberable(message), kept),
         text=read.text,
@@ -152,6 +178,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
+        cut=answer.cut,
     )
 
 

@@ -13,7 +13,8 @@ from toolbench.engine.usage import read_usage
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined."""
+    """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined. `cut`
+    says that a stream broke off: none of its calls may run."""
 
     message: Message
     finish_reason: str | None = None
@@ -22,6 +23,7 @@ class Answer:
     model_echoed: str = ""
     fingerprint: str = ""
     findings: tuple[Finding, ...] = ()
+    cut: bool = False
 
 
 class BodyDecoder:
@@ -40,10 +42,19 @@ class BodyDecoder:
         body, self._body = bytes(self._body), bytearray()
         return self._read(decode_answer(body))
 
+    @property
+    def partial(self) -> Message:
+        """Nothing: an answer in one piece is not read before it is whole."""
+        return {}
+
 
 def decode_answer(body: bytes) -> Answer:
     """Reads an OpenAI-shaped answer. Raises MalformedAnswer, and nothing else, for any bytes that are none."""
-    root = _read_object(body)
+    return answer_in(_read_object(body))
+
+
+def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
+    """The answer that an OpenAI-shaped object holds. Raises MalformedAnswer."""
     choice = _first_choice(root)
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -57,6 +68,7 @@ def decode_answer(body: bytes) -> Answer:
         model_echoed=_text(root.get("model")),
         fingerprint=_text(root.get("system_fingerprint")),
         findings=findings,
+        cut=cut,
     )
 
 
@@ -81,13 +93,14 @@ def _first_choice(root: JsonObject) -> JsonObject:
     for holder in (choice, root):
         error = holder.get("error") if isinstance(holder, dict) else None
         if error:
-            raise MalformedAnswer("error_object", f"the answer holds an error: {_error_text(error)}")
+            raise MalformedAnswer("error_object", f"the answer holds an error: {error_text(error)}")
     if not isinstance(choice, dict):
         raise MalformedAnswer("no_choices", "the answer has no choices")
     return choice
 
 
-def _error_text(error: Any) -> str:
+def error_text(error: Any) -> str:
+    """The beginning of what an error object says."""
     message = error.get("message") if isinstance(error, dict) else error
     return str(message)[:400]
 

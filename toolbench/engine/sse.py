@@ -1,0 +1,74 @@
+"""Server-sent events, as endpoints really send them: bytes in any pieces, payloads out."""
+
+import re
+from collections.abc import Iterator
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.json_text import read_json
+
+DONE = "[DONE]"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventReader:
+    """Gives the text of every event's data as soon as it is whole: at its blank line, or at the end of a line that is
+    JSON or [DONE] by itself, since some endpoints leave blank lines out. Comments and other fields are passed over. A
+    line `error: …` is data too: an old llama.cpp says so what went wrong."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._searched = 0
+        self._pending: list[str] = []
+        self._first = True
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        self._rest += chunk
+        yield from self._read(final=False)
+
+    def close(self) -> Iterator[str]:
+        """What a last line without an end, or a last event without a blank line, still says."""
+        self._rest += b"\n\n"
+        yield from self._read(final=True)
+
+    def _read(self, *, final: bool) -> Iterator[str]:
+        at = 0
+        while found := _LINE_END.search(self._rest, max(at, self._searched)):
+            if found.group() == b"\r" and found.end() == len(self._rest) and not final:
+                break
+            line, at = bytes(self._rest[at : found.start()]), found.end()
+            yield from self._take(line)
+        del self._rest[:at]
+        self._searched = max(0, len(self._rest) - 1)
+
+    def _take(self, line: bytes) -> Iterator[str]:
+        if self._first:
+            line, self._first = line.removeprefix(_BOM), False
+        if not line:
+            yield from self._flush()
+            return
+        name, _, value = line.partition(b":")
+        if name not in (b"data", b"error"):
+            return
+        text = value.decode("utf-8", "replace").removeprefix(" ")
+        if name == b"error":
+            text = f'{{"error":{text}}}'
+        if not self._pending and is_whole(text):
+            yield text
+        else:
+            self._pending.append(text)
+
+    def _flush(self) -> Iterator[str]:
+        lines, self._pending = self._pending, []
+        together = "\n".join(lines)
+        yield from ([together] if len(lines) < 2 or is_whole(together) else lines) if lines else ()
+
+
+def is_whole(text: str) -> bool:
+    """Whether an event's data needs no further line."""
+    if text.strip() == DONE:
+        return True
+    try:
+        return isinstance(read_json(text), dict)
+    except BadJson:
+        return False
