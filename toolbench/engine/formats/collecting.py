@@ -20,6 +20,7 @@ _MESSAGES = {
     "doubled_braces": "The call stands in doubled braces.",
     "arguments_as_text": "The arguments are a JSON text inside the JSON.",
     "name_repaired": "The tool's name had other tokens in it, or stood before its marker.",
+    "arguments_wrapped": "All arguments stand as JSON in one parameter.",
     "attributes": "The arguments are written as attributes.",
 }
 
@@ -33,6 +34,7 @@ class Collecting:
         self._text: list[str] = []
         self._told: list[str] = []  # text and calls as they stood, for the case that all of it was reasoning
         self._gap = ""  # separators behind a call, which are text only if text follows
+        self._behind_call = False
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed: tuple[str, Sequence[Found]] | None = None
@@ -47,9 +49,9 @@ class Collecting:
         return bool(self._reasoning)
 
     def at_line(self) -> bool:
-        """Whether the text so far ends a line."""
-        last = next((text for text in [self._gap, *reversed(self._text)] if text.strip(" \t")), "\n")
-        return last.rstrip(" \t").endswith("\n") or (bool(self._calls) and not self._gap.strip())
+        """Whether a line begins here; one does behind a call."""
+        last = next((text for text in reversed(self._text) if text.strip(" \t")), "\n")
+        return self._behind_call or last.rstrip(" \t").endswith("\n")
 
     def say(self, text: str) -> None:
         if not text:
@@ -60,10 +62,10 @@ class Collecting:
             if text.strip():
                 self._revoke()
             return
-        if self._calls and _GAP.fullmatch(text):
+        if self._behind_call and _GAP.fullmatch(text):
             self._gap += text
             return
-        text, self._gap = self._gap + text, ""
+        text, self._gap, self._behind_call = self._gap + text, "", False
         self._put(text)
 
     def _put(self, text: str) -> None:
@@ -95,7 +97,7 @@ class Collecting:
             self._revoke()
         made = found.id or f"call_{len(self._calls) + 1}"
         call = TextCall(found.name, found.arguments, made, found.raw or raw)
-        self._gap = ""
+        self._gap, self._behind_call = "", True
         if not self._calls or self._calls[-1].raw is not raw:
             self._told.append(raw)
         self._calls.append(call)
@@ -106,7 +108,8 @@ class Collecting:
         self._reasoning = ["".join(self._told)]
         if self._calls or self._proposed:
             self.note("call_in_reasoning")
-        self._text, self._calls, self._proposed, self._gap = [], [], None, ""
+        self._text, self._calls, self._proposed = [], [], None
+        self._gap, self._behind_call = "", False
         self.news.append(Piece("void", self._reasoning[0]))
 
     def parsed(self) -> ParsedText:

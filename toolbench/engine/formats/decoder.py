@@ -4,14 +4,13 @@ Everything it decides depends on the text alone, never on how it was split: wher
 begin a marker, it waits. It goes over the text a bounded number of times: what turns out at the end of the text to have
 no closer is read again once, with that known."""
 
-from collections.abc import Sequence
-
 from toolbench.engine.formats.collecting import Collecting
 from toolbench.engine.formats.definition import HEAD, Block, Format, Reading
 from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
-from toolbench.engine.formats.markers import TICKS, Markers
+from toolbench.engine.formats.markers import TICKS
 from toolbench.engine.formats.tape import Tape
 from toolbench.engine.formats.values import Known, ParsedText, Piece
+from toolbench.engine.formats.vocabulary import vocabulary
 
 FENCE = 3  # backticks that open a code block; fewer open inline code, which ends with its line
 
@@ -21,7 +20,7 @@ class Decoder:
 
     def __init__(self, form: Format, known: Known) -> None:
         self._known = known
-        self._words = _Words(form, tuple(known.schemas))
+        self._words = vocabulary(form, tuple(known.schemas))
         self._tape, self._out = Tape(), Collecting()
         self._held: list[str] = []  # what was taken from the tape and may have to go back
         self._scanner: Scanner = Delimited(())
@@ -182,6 +181,9 @@ class Decoder:
             self._step = self._in_text
             return
         self._block, self._step = block, self._in_block
+        if block.starts and not block.inner:
+            skipped = block.skip.match(self._tape.text, self._tape.at)
+            self._opener += self._tape.take(skipped.end()) if skipped else ""
         if block.values and (self._trusting or not (block.closers or block.enders)):
             self._scanner = Balanced(block.closers, block.enders, passed=block.passed, many=block.many)
         else:
@@ -244,7 +246,8 @@ class Decoder:
             self._out.note("closer_missing")
 
     def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:
-        if not reading.calls or any(call.name not in self._known.schemas for call in reading.calls):
+        known = all(call.name in self._known.schemas for call in reading.calls)
+        if reading.problem or not reading.calls or not known:
             if reading.problem and any(name in raw for name in self._known.schemas):
                 self._out.note(reading.problem)
             kept = 1 if cut and block.inner else len(raw)
@@ -261,21 +264,3 @@ class Decoder:
     def _release(self) -> str:
         held, self._held = "".join(self._held), []
         return held
-
-
-class _Words:
-    """All that the decoder looks for."""
-
-    def __init__(self, form: Format, names: Sequence[str]) -> None:
-        blocks = (*form.blocks, *(form.bare(names) if names else ()))
-        self.blocks: dict[str, list[Block]] = {}
-        for block in blocks:
-            self.blocks.setdefault(block.opener, []).append(block)
-        self.dropped = frozenset(form.dropped)
-        self.reasoning = dict(form.reasoning)
-        self.closers = frozenset(self.reasoning.values())
-        openers = [block.opener for block in blocks if not block.bare]
-        self.markers = Markers([*self.blocks, *self.dropped, *self.reasoning, *self.closers], ticks=True)
-        self.thinking = {closer: Markers([closer, *openers]) for closer in self.closers}
-        self.only = {closer: Markers([closer]) for closer in self.closers}
-        self.line_or_ticks = Markers(["\n"], ticks=True)

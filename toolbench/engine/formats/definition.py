@@ -116,10 +116,14 @@ class Holds:
     ids: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
-    """One family's way of writing calls. `bare` makes the blocks that need the tools' names; `dropped` are tokens that
-    say nothing by themselves; `native` says that servers know the format and models were trained on it."""
+    """One family's way of writing calls.
+
+    `bare` and `named` make the blocks that need the tools' names: those without any marker, and those where a name goes
+    before one. `dropped` are tokens that say nothing by themselves. `reasoning` are pairs around reasoning, and
+    `thought` the pair that is written, if it is another than the first. `native` says that servers know the format and
+    models were trained on it."""
 
     name: str
     blocks: tuple[Block, ...]
@@ -127,6 +131,8 @@ class Format:
     prompt: Prompt
     dropped: tuple[str, ...] = ()
     reasoning: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    thought: tuple[str, str] | None = None
     bare: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
+    named: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
     holds: Holds = Holds()
     native: bool = True

@@ -3,14 +3,18 @@
 A scanner is handed the text that is there and reads on from where it stood; it never looks at a character twice,
 but for a few at the end that may begin a marker."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from toolbench.engine.formats.markers import Markers
+from toolbench.engine.formats.markers import markers_of
 
 _TOKEN = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\]()]""", re.DOTALL)
+_PART = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_DECODER = json.JSONDecoder()
+GLANCE = 4096  # characters in which a whole value is looked for first, which is fast and found to be the same
 _OPENING, _CLOSING = "{[(", "}])"
 BLANKS = 32  # white space after which no closer and no further value is awaited
 _BLANK = re.compile(rf"\s{{0,{BLANKS}}}")
@@ -42,7 +46,7 @@ class Delimited:
         self.ended = False
         self._closers = closers
         self._guard: tuple[str, ...] = guard or ()
-        self._markers = Markers([*closers, *enders, *self._guard])
+        self._markers = markers_of(*closers, *enders, *self._guard)
         self._guarded = False
         self._doubtful: tuple[int, int] | None = None  # a guarded closer with nothing but white space behind it so far
 
@@ -93,9 +97,9 @@ class Balanced:
     ) -> None:
         self.size = self.body = self.total = 0
         self.ended = False
-        self._closers, self._passed, self._many = closers, passed, many
-        self._heading = Markers([*closers, *enders, *passed, "{", "["])
-        self._longest = max(map(len, closers), default=0)
+        self._closers, self._enders, self._passed, self._many = closers, enders, passed, many
+        self._heading = markers_of(*closers, *enders, *passed, "{", "[")
+        self._longest = max(map(len, (*closers, *enders)), default=0)
         self._depth = 0
         self._quote = ""
         self._escaped = False
@@ -127,6 +131,9 @@ class Balanced:
         return found.end, False
 
     def _in_value(self, text: str, at: int, final: bool) -> tuple[int, bool]:
+        if self._depth == 0 and (size := _json_size(text[at : at + GLANCE])):
+            self._read = self._behind
+            return at + size, False
         for token in _TOKEN.finditer(text, at):
             found = token.group()
             if found in _OPENING:
@@ -165,14 +172,53 @@ class Balanced:
             end = at + len(window) - len(rest) + len(closer)
             self._end(self.size, self.size + end - at)
             return end, False
+        if not final and any(word.startswith(rest) for word in (*self._closers, *self._enders)):
+            return at, True
         following = window[_length(_NEXT_VALUE, window) :] if self._many else "-"
-        if following[:1] in ("{", "["):
+        if rest.startswith(tuple(self._enders)) or following[:1] not in ("{", "[", ""):
+            self._end(self.size, self.size)
+            return at, False
+        if following:
             self._read = self._in_value
             return at + len(window) - len(following), False
-        if not final and (not rest or not following or any(word.startswith(rest) for word in self._closers)):
+        if not final:
             return at, True
         self._end(self.size, self.size)
         return at, False
+
+    def begin_with_value(self) -> "Balanced":
+        """The same, for a text that begins with the bracket itself, which may be a round one."""
+        self._read = self._in_value
+        return self
+
+
+def value_end(text: str, at: int) -> int | None:
+    """Where the brackets that open at `at` are closed; None if they are not."""
+    scanner = Balanced((), many=False).begin_with_value()
+    scanner.scan(text, at, final=True)
+    return at + scanner.total if scanner.ended else None
+
+
+def split_arguments(text: str) -> list[str]:
+    """The parts of a text between commas that stand in no brackets and no quotes."""
+    parts, depth, start = [], 0, 0
+    for token in _PART.finditer(text):
+        found = token.group()
+        if found == ",":
+            if depth <= 0:
+                parts.append(text[start : token.start()])
+                start = token.end()
+        elif len(found) == 1:
+            depth += (found in _OPENING) - (found in _CLOSING)
+    return [*parts, text[start:]]
+
+
+def _json_size(text: str) -> int:
+    """How long the JSON value is with which a text begins; 0 if it is none, or not all of it."""
+    try:
+        return _DECODER.raw_decode(text)[1]
+    except (ValueError, RecursionError):
+        return 0
 
 
 def _length(pattern: re.Pattern[str], text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.definition import Found, Reading
-from toolbench.engine.formats.extents import Balanced
+from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
 from toolbench.engine.json_text import read_json
@@ -147,11 +147,13 @@ def values(text: str, notes: set[str]) -> Iterator[Any]:
 
 
 def _value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
-    try:
-        _, end = _DECODER.raw_decode(text, at)
-        return read_json(text[at:end]), end
-    except (ValueError, RecursionError, BadJson):
-        end = _end_of(text, at)
+    if not notes:  # what was not JSON once is not tried as JSON again: its errors take time
+        try:
+            _, end = _DECODER.raw_decode(text, at)
+            return read_json(text[at:end]), end
+        except (ValueError, RecursionError, BadJson):
+            pass
+    end = _end_of(text, at)
     written = text[at:end]
     if written.startswith("{{") and written.endswith("}}"):
         notes.add("doubled_braces")
@@ -166,8 +168,7 @@ def _value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
 
 
 def _end_of(text: str, at: int) -> int:
-    scanner = Balanced((), many=False)
-    scanner.scan(text, at, final=True)
-    if not scanner.ended:
+    end = value_end(text, at)
+    if end is None:
         raise Broken(cut=True)
-    return at + scanner.total
+    return end

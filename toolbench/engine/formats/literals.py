@@ -1,6 +1,7 @@
 """Values written as JSON or as Python literals. Nothing is ever evaluated."""
 
 import ast
+import math
 import re
 from typing import Any
 
@@ -8,6 +9,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import MAX_DEPTH, is_too_deep, read_json
 
 MAX_PYTHON = 1_000_000  # characters of Python that are handed to the parser
+MAX_BITS = 14_000  # a little less than the 4300 digits that Python is willing to write
 _WORDS = {"true": True, "false": False, "null": None}
 _PART = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -37,14 +39,17 @@ def python_tree(text: str) -> ast.expr:
 
 def literal(node: ast.expr) -> Any:
     """The JSON value of a literal: tuples and sets are lists. Raises BadJson for what is none."""
-    value = _literal(node)
+    try:
+        value = _literal(node)
+    except RecursionError:
+        raise BadJson("too_deep", "nested too deeply") from None
     if is_too_deep(value):
         raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
     return value
 
 
 def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float, bool, type(None))):
+    if isinstance(node, ast.Constant) and _is_plain(node.value):
         return node.value
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
@@ -57,6 +62,13 @@ def _literal(node: ast.expr) -> Any:
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
     raise BadJson("not_literal", f"{type(node).__name__} is no plain value")
+
+
+def _is_plain(value: object) -> bool:
+    """Whether JSON can hold a constant: no bytes, no infinity, no number beyond Python's digit limit."""
+    if isinstance(value, int):
+        return value.bit_length() <= MAX_BITS
+    return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _entry(key: ast.expr | None, value: ast.expr) -> tuple[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 TICKS = "`"
 
@@ -49,3 +50,9 @@ class Markers:
             if text[candidate.start() :] in self._beginnings:
                 return candidate.start()
         return len(text)
+
+
+@lru_cache(maxsize=512)
+def markers_of(*words: str) -> Markers:
+    """The same set of words for everyone who looks for it."""
+    return Markers(words)

@@ -1,45 +1,39 @@
 """All formats by name, and `auto`, which is all of them at once."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.definition import Block, Format
+from toolbench.engine.formats.families.anthropic_xml import ANTHROPIC_INVOKE, ANTHROPIC_XML
+from toolbench.engine.formats.families.deepseek import DEEPSEEK_V3, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32
 from toolbench.engine.formats.families.fenced import FENCED_JSON, whole_fence
+from toolbench.engine.formats.families.gemma import FUNCTION_GEMMA, GEMMA3, GEMMA4, whole_tool_code
 from toolbench.engine.formats.families.generic_json import GENERIC_JSON, bare_json
+from toolbench.engine.formats.families.generic_xml import GENERIC_XML
+from toolbench.engine.formats.families.glm import GLM45, GLM47, LONGCAT
+from toolbench.engine.formats.families.harmony import HARMONY
 from toolbench.engine.formats.families.hermes import HERMES
+from toolbench.engine.formats.families.kimi import KIMI_K2, KIMI_K3
 from toolbench.engine.formats.families.llama import LLAMA3_JSON, LLAMA3_PYTHON_TAG
+from toolbench.engine.formats.families.marked_json import MARKED_JSON
+from toolbench.engine.formats.families.minimax import DOTS, MINIMAX_M1, MINIMAX_M2
+from toolbench.engine.formats.families.mistral import MISTRAL_V2, MISTRAL_V3, MISTRAL_V11, MISTRAL_V13
+from toolbench.engine.formats.families.named_lines import FUNCTIONARY_V31, FUNCTIONARY_V32, REACT
+from toolbench.engine.formats.families.pythonic import LFM2, LLAMA4, OLMO3, PYTHONIC, bare_list
+from toolbench.engine.formats.families.qwen_coder import QWEN3_CODER, SEED_OSS
+from toolbench.engine.formats.tagged_calls import FirstOf
 
 AUTO = "auto"
-FORMATS = (HERMES, LLAMA3_JSON, LLAMA3_PYTHON_TAG, FENCED_JSON, GENERIC_JSON)
-
-
-def _auto_bare(names: Sequence[str]) -> tuple[Block, ...]:
-    return (*bare_json(names), *whole_fence(names))
-
-
-def _unique(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Each block once; of one opener, those that say how they begin come first."""
-    seen = list(dict.fromkeys(blocks))
-    return tuple(sorted(seen, key=lambda block: not block.starts))
-
-
-def _merged() -> Format:
-    blocks = _unique(block for form in FORMATS for block in form.blocks)
-    openers = {block.opener for block in blocks}
-    dropped = (word for form in FORMATS for word in form.dropped)
-    return Format(
-        AUTO,
-        blocks,
-        HERMES.layout,
-        HERMES.prompt,
-        dropped=tuple(dict.fromkeys(word for word in dropped if word not in openers)),
-        reasoning=tuple(dict.fromkeys(pair for form in FORMATS for pair in form.reasoning)),
-        bare=_auto_bare,
-        native=False,
-    )
-
-
-_BY_NAME = {form.name: form for form in (*FORMATS, _merged())}
+FORMATS = (
+    *(HERMES, QWEN3_CODER, SEED_OSS, GENERIC_XML, GLM45, GLM47, LONGCAT),
+    *(LLAMA3_JSON, LLAMA3_PYTHON_TAG, LLAMA4, PYTHONIC, LFM2, OLMO3),
+    *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V11, MISTRAL_V13),
+    *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, DOTS),
+    *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON, ANTHROPIC_XML, ANTHROPIC_INVOKE),
+    *(REACT, FUNCTIONARY_V31, FUNCTIONARY_V32, GENERIC_JSON, FENCED_JSON),
+)
 
 
 def names() -> tuple[str, ...]:
@@ -52,3 +46,52 @@ def format_named(name: str) -> Format:
     if name not in _BY_NAME:
         raise PlanError(f"There is no format {name!r}; there are {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]
+
+
+def _auto() -> Format:
+    blocks = _merged(block for form in FORMATS for block in form.blocks)
+    openers = {block.opener for block in blocks}
+    dropped = (word for form in FORMATS for word in form.dropped if word not in openers)
+    return Format(
+        AUTO,
+        blocks,
+        HERMES.layout,
+        HERMES.prompt,
+        dropped=tuple(dict.fromkeys(dropped)),
+        reasoning=tuple(dict.fromkeys(pair for form in FORMATS for pair in form.reasoning)),
+        bare=lambda names: (*bare_json(names), *bare_list(names), *whole_fence(names), *whole_tool_code(names)),
+        named=_all_named,
+        native=False,
+    )
+
+
+def _all_named(names: Sequence[str]) -> tuple[Block, ...]:
+    made = (block for form in FORMATS for block in form.named(names))
+    return tuple({block.opener: block for block in made}.values())
+
+
+def _merged(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Each block once. Of one opener, those come first that say how they go on; the others are one, which asks all
+    their readers."""
+    unique: list[Block] = []
+    for block in blocks:
+        if block not in unique:
+            unique.append(block)
+    by_opener: dict[str, list[Block]] = {}
+    for block in unique:
+        if not block.starts:
+            by_opener.setdefault(block.opener, []).append(block)
+    return (*(block for block in unique if block.starts), *(reduce(_both, alike) for alike in by_opener.values()))
+
+
+def _both(one: Block, other: Block) -> Block:
+    return replace(
+        one,
+        read=FirstOf((one.read, other.read)),
+        closers=tuple(dict.fromkeys((*one.closers, *other.closers))),
+        enders=tuple(dict.fromkeys((*one.enders, *other.enders))),
+        guard=one.guard or other.guard,
+    )
+
+
+_BY_NAME = {form.name: form for form in (*FORMATS, _auto())}

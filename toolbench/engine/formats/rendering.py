@@ -11,8 +11,9 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
     ValueError or TypeError for arguments that are no JSON."""
     form = format_named(format)
     thought = ""
-    if reasoning and form.reasoning:
-        opener, closer = form.reasoning[0]
+    pair = form.thought or (form.reasoning[0] if form.reasoning else None)
+    if reasoning and pair:
+        opener, closer = pair
         thought = f"{opener}\n{reasoning}\n{closer}\n\n"
     layout = form.layout
     written = layout.between.join(layout.call(call, place) for place, call in enumerate(calls))

@@ -64,3 +64,36 @@ def as_json(**keys: str) -> Callable[[TextCall, str], str]:
 
 def _filled(text: str, call: TextCall) -> str:
     return text.replace("{name}", call.name).replace("{id}", call.id)
+
+
+def spelled(value: object) -> str:
+    """A tagged value: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else spaced_json(value)
+
+
+def python_call(call: TextCall, place: int) -> str:
+    """`f(a=1, b='x')`."""
+    return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
+
+
+def tagged_call(before: str, key: str, value_end: str, after: str) -> Callable[[TextCall, int], str]:
+    """A call as tags; `{name}` stands for the tool in `before`, `{key}` for the key in `key`, behind which the value
+    follows, and in `value_end`."""
+
+    def write(call: TextCall, place: int) -> str:
+        pairs = (
+            key.replace("{key}", name) + spelled(value) + value_end.replace("{key}", name)
+            for name, value in call.arguments.items()
+        )
+        return before.replace("{name}", call.name) + "".join(pairs) + after
+
+    return write
+
+
+def named_json_call(before: str, between: str, after: str) -> Callable[[TextCall, int], str]:
+    """A name, then its arguments as JSON; `{place}` stands for the call's place from 0."""
+
+    def write(call: TextCall, place: int) -> str:
+        return before + call.name + between.replace("{place}", str(place)) + spaced_json(call.arguments) + after
+
+    return write

@@ -8,6 +8,7 @@ from toolbench.engine.formats.json_calls import JsonCalls, NamedJson
 from toolbench.engine.formats.writing import enclosed, json_call, tool_lines
 
 OPENER, CLOSER = "<tool_call>", "</tool_call>"
+PLAIN_NAME = r"[^\s<|｜\[\]]+"
 _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
 
@@ -38,5 +39,5 @@ HERMES = Format(
     ),
     dropped=("<|im_end|>", CLOSER),
     bare=bare_json,
-    holds=Holds(name=r"[^\s<|｜]+"),
+    holds=Holds(name=PLAIN_NAME),
 )

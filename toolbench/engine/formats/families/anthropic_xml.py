@@ -1,0 +1,84 @@
+"""Anthropic's calls from before its tools API, in the older and the newer way."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.formats.coercion import typed_value
+from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.families.minimax import HOLDS, INVOKE_END, invoke_layout, invokes
+from toolbench.engine.formats.json_calls import clean_name
+from toolbench.engine.formats.values import Known
+from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
+
+OPENER, CLOSER = "<function_calls>", "</function_calls>"
+_TAG = re.compile(r"\s*<(?P<key>[^<>/\s]+)>")
+_GUARD = ("<parameters>", "</parameters>")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTags:
+    """Reads a name tag and one tag per parameter, named like it."""
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        problem = Reading(problem="call_cut" if cut else "call_unreadable")
+        name, _, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
+        name = clean_name(name)
+        arguments = _tags(rest.partition(_GUARD[0])[2], name, known)
+        if cut or not name or arguments is None:
+            return problem
+        return Reading((Found(name, arguments),))
+
+
+def _tags(text: str, tool: str, known: Known) -> dict[str, Any] | None:
+    """The values by tag, up to the end of the parameters; None when a tag has no end."""
+    arguments: dict[str, Any] = {}
+    at = 0
+    while found := _TAG.match(text, at):
+        closer = f"</{found['key']}>"
+        end = text.find(closer, found.end())
+        if end < 0:
+            return None
+        arguments[found["key"]] = typed_value(text[found.end() : end], tool, found["key"], known)
+        at = end + len(closer)
+    rest = text[at:].strip()
+    return arguments if not rest or rest.startswith(_GUARD[1]) else None
+
+
+_PROMPT = Prompt(
+    tool_lines("In this environment these tools can be called:\n<tools>\n", f"\n</tools>\n\nWrap calls in {OPENER}."),
+    enclosed("<result>\n<tool_name>{name}</tool_name>\n<stdout>\n", "\n</stdout>\n</result>"),
+    results_before="<function_results>\n",
+    results_after="\n</function_results>",
+    role="user",
+)
+_OLDER = Block("<invoke>", NamedTags(), (INVOKE_END,), (CLOSER, "<invoke>"), guard=_GUARD)
+_BLOCKS = (_OLDER, invokes(CLOSER))
+WRAPPER = Block(OPENER, NamedTags(), starts=("<invoke",), wrapper=True)
+
+ANTHROPIC_XML = Format(
+    "anthropic_xml",
+    (WRAPPER, *_BLOCKS),
+    Layout(
+        tagged_call(
+            "<invoke>\n<tool_name>{name}</tool_name>\n<parameters>\n",
+            "<{key}>",
+            "</{key}>\n",
+            f"</parameters>\n{INVOKE_END}",
+        ),
+        f"{OPENER}\n",
+        "\n",
+        f"\n{CLOSER}",
+    ),
+    _PROMPT,
+    dropped=(CLOSER,),
+    holds=Holds(HOLDS.name, r"[^<>/\s]+", (*HOLDS.never, "</"), schema=True),
+)
+ANTHROPIC_INVOKE = Format(
+    "anthropic_invoke",
+    (WRAPPER, *_BLOCKS),
+    invoke_layout(f"{OPENER}\n", f"\n{CLOSER}"),
+    _PROMPT,
+    dropped=(CLOSER,),
+    holds=HOLDS,
+)

@@ -1,0 +1,127 @@
+"""DeepSeek V3 and R1 (a type, a name and fenced JSON), V3.1 (a name and JSON), V3.2 and V4 (DSML tags)."""
+
+import re
+from itertools import product
+
+from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
+from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.families.hermes import PLAIN_NAME
+from toolbench.engine.formats.json_calls import NamedJson
+from toolbench.engine.formats.tagged_calls import Tagged
+from toolbench.engine.formats.values import TextCall
+from toolbench.engine.formats.writing import enclosed, named_json_call, spelled, tool_lines
+
+_BARS, _BLANKS = ("｜", "|"), ("▁", "_", " ")  # lossy gateways turn the first of each into the others
+_SEPARATOR = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
+_TYPED = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
+_KINDS = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
+
+
+def _token(words: str) -> tuple[str, ...]:
+    """A token in all its spellings, the right one first."""
+    return tuple(f"<{bar}{words.replace(' ', blank)}{bar}>" for bar, blank in product(_BARS, _BLANKS))
+
+
+BEGIN, END, SEP = _token("tool call begin"), _token("tool call end"), _token("tool sep")
+ALL_BEGIN, ALL_END = _token("tool calls begin"), _token("tool calls end")
+_STOPS = ("<｜end▁of▁sentence｜>",)
+
+
+def _heading(heading: str) -> tuple[str, str]:
+    """The name is what stands behind the separator, or before it if nothing does; without a separator there is none."""
+    before, *behind = _SEPARATOR.split(heading, maxsplit=1)
+    named = (_TYPED.match(behind[0]) or _TYPED.match(before)) if behind else None
+    return (named["name"], "") if named else ("", "")
+
+
+def _blocks() -> tuple[Block, ...]:
+    return tuple(Block(begin, NamedJson(_heading), END, (*BEGIN, *ALL_END)) for begin in BEGIN)
+
+
+_V3_PROMPT = Prompt(
+    tool_lines("## Tools\nThese functions can be called:\n"),
+    enclosed("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
+    results_before="<｜tool▁outputs▁begin｜>",
+    results_after="<｜tool▁outputs▁end｜>",
+)
+_V31_PROMPT = Prompt(_V3_PROMPT.tools, _V3_PROMPT.result, results_between="")
+DEEPSEEK_V3 = Format(
+    "deepseek_v3",
+    _blocks(),
+    Layout(
+        named_json_call(f"{BEGIN[0]}function{SEP[0]}", "\n```json\n", f"\n```{END[0]}"), ALL_BEGIN[0], "\n", ALL_END[0]
+    ),
+    _V3_PROMPT,
+    dropped=(*ALL_BEGIN, *ALL_END, *END, *_STOPS),
+    bare=bare_json,
+    holds=Holds(PLAIN_NAME),
+)
+DEEPSEEK_V31 = Format(
+    "deepseek_v31",
+    _blocks(),
+    Layout(named_json_call(BEGIN[0], SEP[0], END[0]), ALL_BEGIN[0], "", ALL_END[0]),
+    _V31_PROMPT,
+    dropped=DEEPSEEK_V3.dropped,
+    bare=bare_json,
+    holds=Holds(PLAIN_NAME),
+)
+
+
+def _dsml(bar: str, slash: str = "") -> str:
+    return f"<{slash}{bar}DSML{bar}"
+
+
+def _invokes(bar: str) -> Block:
+    value, value_end = f"{_dsml(bar)}parameter", f"{_dsml(bar, '/')}parameter>"
+    read = Tagged(
+        re.compile(r"\s*name=[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
+        re.compile(rf"{re.escape(value)} name=\"(?P<key>[^\">]*)\"(?: string=\"(?P<kind>true|false)\")?\s*>"),
+        value_end,
+        kinds=_KINDS,
+    )
+    enders = (*(f"{_dsml(bar, '/')}{word}>" for word in _DSML_WRAPPERS), f"{_dsml(bar)}invoke")
+    return Block(f"{_dsml(bar)}invoke", read, (f"{_dsml(bar, '/')}invoke>",), enders, guard=(value, value_end))
+
+
+_DSML_WRAPPERS = ("function_calls", "tool_calls")
+_DSML_BLOCKS = tuple(_invokes(bar) for bar in _BARS)
+_DSML_DROPPED = tuple(
+    f"{_dsml(bar, slash)}{word}>" for bar, slash, word in product(_BARS, ("", "/"), (*_DSML_WRAPPERS, "invoke"))
+)
+
+
+def _dsml_call(call: TextCall, place: int) -> str:
+    parameters = (
+        f'{_dsml("｜")}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
+        f"{spelled(value)}{_dsml('｜', '/')}parameter>\n"
+        for key, value in call.arguments.items()
+    )
+    return f'{_dsml("｜")}invoke name="{call.name}">\n{"".join(parameters)}{_dsml("｜", "/")}invoke>'
+
+
+def _dsml_format(name: str, wrapper: str, prompt: Prompt) -> Format:
+    return Format(
+        name,
+        _DSML_BLOCKS,
+        Layout(_dsml_call, f"{_dsml('｜')}{wrapper}>\n", "\n", f"\n{_dsml('｜', '/')}{wrapper}>"),
+        prompt,
+        dropped=(*_DSML_DROPPED, *_STOPS),
+        bare=bare_json,
+        holds=Holds(r"[^\s<>|｜\"']+", r"[^\">]+", ("DSML",)),
+    )
+
+
+DEEPSEEK_V32 = _dsml_format(
+    "deepseek_v32",
+    "function_calls",
+    Prompt(
+        _V3_PROMPT.tools,
+        enclosed("<result>", "</result>"),
+        results_before="<function_results>\n",
+        results_after="\n</function_results>",
+        role="user",
+    ),
+)
+DEEPSEEK_V4 = _dsml_format(
+    "deepseek_v4", "tool_calls", Prompt(_V3_PROMPT.tools, enclosed("<tool_result>", "</tool_result>"), role="user")
+)

@@ -1,0 +1,81 @@
+"""Kimi K2, whose ids are part of the text, and K3, which writes tags."""
+
+import json
+import re
+
+from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
+from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.json_calls import NamedJson
+from toolbench.engine.formats.tagged_calls import Tagged
+from toolbench.engine.formats.values import TextCall
+from toolbench.engine.formats.writing import enclosed, spaced_json, spelled, tool_list
+
+BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
+ALL_BEGIN, ALL_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+_ID = re.compile(r"functions\.[^\s:<|]+:\d+")
+_HEADING = re.compile(
+    r"\s*(?P<id>(?:functions\.)?(?P<name>[\w.-]+?)(?P<place>:\d+)?)\s*(?:<\|tool_call_argument_begin\|>\s*)?"
+)
+
+
+def _heading(heading: str) -> tuple[str, str]:
+    found = _HEADING.fullmatch(heading)
+    if found is None:
+        return "", ""
+    return found["name"], found["id"] if found["place"] else ""
+
+
+def _call(call: TextCall, place: int) -> str:
+    made = call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
+    return f"{BEGIN}{made}{ARGUMENTS}{spaced_json(call.arguments)}{END}"
+
+
+KIMI_K2 = Format(
+    "kimi_k2",
+    (Block(BEGIN, NamedJson(_heading), (END,), (BEGIN, ALL_END)),),
+    Layout(_call, ALL_BEGIN, "", ALL_END),
+    Prompt(
+        tool_list("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
+        enclosed("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
+        results_between="",
+    ),
+    dropped=(ALL_BEGIN, ALL_END, END, "<|im_end|>"),
+    bare=bare_json,
+    holds=Holds(r"[\w.-]+", ids=True),
+)
+
+_CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
+_VALUE, _VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
+_TOOLS, _TOOLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
+_TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+
+
+def _k3_call(call: TextCall, place: int) -> str:
+    values = (
+        f'{_VALUE} key={json.dumps(key)} type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
+        for key, value in call.arguments.items()
+    )
+    return f'{_CALL} tool="{call.name}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+
+
+KIMI_K3 = Format(
+    "kimi_k3",
+    (
+        Block(
+            _CALL,
+            Tagged(
+                re.compile(r'\s*tool="(?P<name>[^"]+)"[^<]*<\|sep\|>'),
+                re.compile(r'<\|open\|>argument key="(?P<key>[^"]*)"(?: type="(?P<kind>\w+)")?<\|sep\|>'),
+                _VALUE_END,
+            ),
+            (_CALL_END,),
+            (_CALL, _TOOLS_END),
+            guard=(_VALUE, _VALUE_END),
+        ),
+    ),
+    Layout(_k3_call, _TOOLS, "", _TOOLS_END),
+    KIMI_K2.prompt,
+    dropped=(_TOOLS, _TOOLS_END),
+    bare=bare_json,
+    holds=Holds(r"[^\s\"<|]+", r"[\w.-]+", ("<|open|>", "<|close|>")),
+)

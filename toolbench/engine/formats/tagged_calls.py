@@ -1,0 +1,142 @@
+"""Calls written as tagged keys and values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.coercion import of_kinds, typed_value
+from toolbench.engine.formats.definition import Found, Reader, Reading
+from toolbench.engine.formats.extents import value_end
+from toolbench.engine.formats.json_calls import as_object, clean_name
+from toolbench.engine.formats.literals import read_value
+from toolbench.engine.formats.values import Known
+
+UNREADABLE, CUT = Reading(problem="call_unreadable"), Reading(problem="call_cut")
+_WRAPPED = ("arguments", "input")  # single parameters in which models hide all the others
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """`name` matches at the beginning of the block and gives the group `name`. `key` finds where a value begins and
+    gives the group `key`, and perhaps `kind`: the value's JSON type, by way of `kinds`, which goes before the schema.
+    `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value. A block
+    without keys may hold the arguments as JSON."""
+
+    name: re.Pattern[str]
+    key: re.Pattern[str]
+    value_end: str
+    end: str = ""
+    lines: bool = False
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        heading = self.name.match(body)
+        name = clean_name(heading["name"]) if heading else ""
+        if heading is None or not name:
+            return CUT if cut else UNREADABLE
+        rest = body[heading.end() :]
+        if rest.lstrip().startswith("{"):
+            return _json_arguments(name, rest.lstrip(), cut=cut)
+        if cut:
+            return CUT
+        arguments = self._arguments(name, rest, known)
+        if arguments is None:
+            return UNREADABLE
+        if unwrapped := _unwrapped(arguments, name, known):
+            return Reading((Found(name, unwrapped),), notes=("arguments_wrapped",))
+        return Reading((Found(name, arguments),))
+
+    def _arguments(self, tool: str, text: str, known: Known) -> dict[str, Any] | None:
+        """By key; of equal keys the last counts. None when something else than keys and values stands there."""
+        opened = self._opened(tool, text, known)
+        leading = text[: opened[0].start()] if opened else text.replace(self.end, "") if self.end else text
+        if leading.strip() or not opened:
+            return None if leading.strip() else {}
+        ends = [*(found.start() for found in opened[1:]), len(text)]
+        return {
+            found["key"].strip(): self._value(tool, found, text[found.end() : end], known)
+            for found, end in zip(opened, ends, strict=True)
+        }
+
+    def _opened(self, tool: str, text: str, known: Known) -> list[re.Match[str]]:
+        """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
+        schema = known.schemas.get(tool, {}).get("properties")
+        opened: list[re.Match[str]] = []
+        closed = -1  # the first end of a value at or behind the last opening
+        for found in self.key.finditer(text):
+            if not opened or closed < found.start() or not isinstance(schema, dict) or found["key"].strip() in schema:
+                opened.append(found)
+                if closed < found.end():
+                    closed = text.find(self.value_end, found.end())
+                    closed = closed if closed >= 0 else len(text)
+        return opened
+
+    def _value(self, tool: str, found: re.Match[str], text: str, known: Known) -> Any:
+        last = text.rfind(self.value_end)
+        if last < 0 and self.end:
+            last = text.rfind(self.end)
+        value = text[:last] if last >= 0 else text
+        if self.lines:
+            value = value.removeprefix("\n").removesuffix("\n")
+        elif last < 0:
+            value = value.rstrip()
+        kind = found.groupdict().get("kind")
+        kind = self.kinds.get(kind, kind) if kind else ""
+        if kind:
+            return value if kind == "string" else of_kinds(value, set(kind.split("|")))
+        return typed_value(value, tool, found["key"].strip(), known)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOf:
+    """Asks several readers in turn; the first that reads a call counts, else the first's word."""
+
+    readers: Sequence[Reader]
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        said = [reader(body, known, cut=cut) for reader in self.readers]
+        return next((reading for reading in said if reading.calls), said[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Reads a name and `key=value` pairs behind it, values in quotes if they have blanks in them."""
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        name, _, rest = body.strip().partition(" ")
+        if cut or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(rest):
+            return CUT if cut else UNREADABLE
+        pairs = ((found["key"], found["value"]) for found in _PAIR.finditer(rest))
+        arguments = {key: typed_value(_unquoted(value), name, key, known) for key, value in pairs}
+        return Reading((Found(name, arguments),), notes=("attributes",))
+
+
+_NAME = re.compile(r"[\w.:/-]+")
+_PAIR = re.compile(r"""\s*(?P<key>[\w.-]+)=(?P<value>"[^"]*"|'[^']*'|[^\s"']+)(?=\s|$)""")
+_PAIRS = re.compile(rf"(?:{_PAIR.pattern.replace('?P<key>', '?:').replace('?P<value>', '?:')})+\s*")
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if value[0] in "\"'" else value
+
+
+def _json_arguments(name: str, text: str, *, cut: bool) -> Reading:
+    end = value_end(text, 0)
+    if end is None:
+        return CUT if cut else UNREADABLE
+    try:
+        arguments = as_object(read_value(text[:end]))
+    except BadJson:
+        return UNREADABLE
+    return UNREADABLE if arguments is None else Reading((Found(name, arguments),))
+
+
+def _unwrapped(arguments: dict[str, Any], tool: str, known: Known) -> dict[str, Any] | None:
+    """All arguments, where they were hidden as JSON in a single parameter that the tool does not have."""
+    key = next(iter(arguments), "")
+    properties = known.schemas.get(tool, {}).get("properties")
+    if len(arguments) != 1 or key not in _WRAPPED or not isinstance(properties, dict) or key in properties:
+        return None
+    return as_object(arguments[key])

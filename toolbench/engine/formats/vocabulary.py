@@ -1,0 +1,30 @@
+"""All that the decoder looks for in a format's texts."""
+
+from functools import lru_cache
+
+from toolbench.engine.formats.definition import Block, Format
+from toolbench.engine.formats.markers import Markers, markers_of
+
+
+class Vocabulary:
+    """The markers of a format with the tools' names: blocks by opener, tokens to drop, reasoning by opener."""
+
+    def __init__(self, form: Format, names: tuple[str, ...]) -> None:
+        blocks = (*form.blocks, *form.named(names), *(form.bare(names) if names else ()))
+        self.blocks: dict[str, list[Block]] = {}
+        for block in blocks:
+            self.blocks.setdefault(block.opener, []).append(block)
+        self.dropped = frozenset(form.dropped)
+        self.reasoning = dict(form.reasoning)
+        self.closers = frozenset(self.reasoning.values())
+        openers = [block.opener for block in blocks if not block.bare]
+        self.markers = Markers([*self.blocks, *self.dropped, *self.reasoning, *self.closers], ticks=True)
+        self.thinking = {closer: markers_of(closer, *openers) for closer in self.closers}
+        self.only = {closer: markers_of(closer) for closer in self.closers}
+        self.line_or_ticks = Markers(["\n"], ticks=True)
+
+
+@lru_cache(maxsize=256)
+def vocabulary(form: Format, names: tuple[str, ...]) -> Vocabulary:
+    """Made once for a format and a set of tools."""
+    return Vocabulary(form, names)
