@@ -159,4 +159,5 @@ CONNECT_SECONDS = _number("TOOLBENCH_CONNECT_SECONDS", 10)
 READ_SECONDS = _number("TOOLBENCH_READ_SECONDS", 120)
 DEADLINE_SECONDS = _number("TOOLBENCH_DEADLINE_SECONDS", 600)
 SIGN_IN_HOURS = 24
+LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether the built-in local model runs beside the pages
 CONFIRM_ABOVE_REQUESTS = 200

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -79,6 +80,13 @@ def test_a_deleted_local_run_is_not_launched_again() -> None:
 
 def test_without_a_local_provider_the_box_says_it_is_off() -> None:
     assert get_local_box().state == "off"
+
+
+def test_where_the_local_model_is_left_out_the_box_says_so_and_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue.load()
+    monkeypatch.setattr(settings, "LOCAL_MODEL", False)
+    assert get_local_box().state == "off"
+    assert not get_local_box().polls
 
 
 def half_done() -> Run:

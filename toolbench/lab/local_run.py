@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
@@ -153,7 +154,7 @@ def _goes_on(run: Run, intent_run: Run | None) -> bool:
 
 
 def _state_before() -> str:
-    if not Provider.objects.filter(service__in=[OWN, TOOLS]).exists():
+    if not settings.LOCAL_MODEL or not Provider.objects.filter(service__in=[OWN, TOOLS]).exists():
         return "off"
     ready = ServiceAddress.objects.filter(name__in=[OWN, TOOLS]).count()
     return "starting" if ready == 2 else "loading"

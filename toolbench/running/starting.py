@@ -106,7 +106,8 @@ class Start:
         if without:
             say(without)
         local_model = self._choices.local_model and not without
-        return processes(env, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model)
+        told = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
+        return processes(told, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model)
 
     def _page_answers(self) -> bool:
         host = "127.0.0.1" if self._choices.listens_everywhere else self._choices.host
