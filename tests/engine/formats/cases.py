@@ -19,7 +19,7 @@ class Case:
     format: str
     it: str
     text: str
-    calls: list[tuple[str, dict[str, Any]]]
+    calls: list[list[Any]]  # name, arguments, and the id where the text has one
     said: str
     reasoning: str
     findings: list[str]
@@ -35,7 +35,7 @@ def golden_cases() -> list[Case]:
             name,
             row["it"],
             row["text"],
-            [(call[0], call[1]) for call in row.get("calls", [])],
+            row.get("calls", []),
             row.get("says", ""),
             row.get("reasoning", ""),
             row.get("findings", []),

@@ -14,7 +14,10 @@ CASES = golden_cases()
 def test_a_text_is_read_as_the_table_says(case: Case) -> None:
     parsed = parse(case.text, format=case.format, tools=TOOLS)
 
-    assert [(call.name, call.arguments) for call in parsed.calls] == case.calls
+    assert [[call.name, call.arguments] for call in parsed.calls] == [call[:2] for call in case.calls]
+    assert [call.id for call in parsed.calls] == [
+        call[2] if len(call) > 2 else f"call_{place}" for place, call in enumerate(case.calls, 1)
+    ]
     assert parsed.text == case.said
     assert parsed.reasoning == case.reasoning
     assert [finding.code for finding in parsed.findings] == case.findings

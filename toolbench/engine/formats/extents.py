@@ -37,7 +37,8 @@ class Scanner(Protocol):
 
 class Delimited:
     """Ends at the first closer, which it takes along, or before the first ender. Between the two words of `guard` both
-    are plain text, unless another call or the end of all follows right behind the closer."""
+    are plain text, unless another call or the end of all follows right behind the closer. The second word of the guard
+    counts only if a marker is what follows it."""
 
     def __init__(
         self, closers: Sequence[str], enders: Sequence[str] = (), guard: tuple[str, str] | None = None
@@ -48,6 +49,7 @@ class Delimited:
         self._guard: tuple[str, ...] = guard or ()
         self._markers = markers_of(*closers, *enders, *self._guard)
         self._guarded = False
+        self._reguarded = False  # a value was closed, but what follows must show that this was its end
         self._doubtful: tuple[int, int] | None = None  # a guarded closer with nothing but white space behind it so far
 
     def scan(self, text: str, at: int, *, final: bool) -> int:
@@ -63,8 +65,11 @@ class Delimited:
 
     def _pass(self, text: str) -> None:
         self.size += len(text)
-        if self._doubtful and text.strip():
-            self._doubtful = None
+        if not text.strip():
+            return
+        self._doubtful = None
+        if self._reguarded:
+            self._guarded, self._reguarded = True, False
 
     def _end_of_text(self, final: bool) -> None:
         if final and self._doubtful:
@@ -73,7 +78,9 @@ class Delimited:
     def _meet(self, word: str, end: int) -> int:
         before, self.size = self.size, self.size + len(word)
         if word in self._guard:
-            self._guarded = not self._guarded if self._guard[0] == self._guard[-1] else word == self._guard[0]
+            toggles = self._guard[0] == self._guard[-1]
+            self._guarded = not self._guarded if toggles else word == self._guard[0]
+            self._reguarded = not toggles and not self._guarded
             self._doubtful = None
         elif not self._guarded:
             self._end(before, self.size if word in self._closers else before)

@@ -25,7 +25,8 @@ class Markers:
     the text's end may only begin is waited for, so that the answer never depends on where the text was split."""
 
     def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
-        ordered = sorted({word for word in words if word}, key=len, reverse=True)
+        wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
+        ordered = sorted(wanted, key=len, reverse=True)
         runs = [TICKS + "+"] if ticks else []
         self._pattern = re.compile("|".join([*map(re.escape, ordered), *runs]) or r"(?!)")
         self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))

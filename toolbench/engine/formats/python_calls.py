@@ -13,6 +13,7 @@ from toolbench.engine.formats.values import Known
 
 _BETWEEN = re.compile(r"[\s,;\[\]]*")
 _NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
+_WORD = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
@@ -35,7 +36,8 @@ class PythonCalls:
             if named and end is None and not cut:
                 end = body.rfind(")") + 1
             if named is None or not end or end <= named.end() - 1:
-                problem = "call_cut" if cut else "call_unreadable"
+                begun = named is not None or _WORD.fullmatch(body, at) is not None
+                problem = "call_cut" if cut and begun else "call_unreadable"
                 break
             arguments = _arguments(body[named.end() : end - 1], named["name"], known, notes)
             if arguments is None:

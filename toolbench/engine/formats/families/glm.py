@@ -18,7 +18,7 @@ def _block(mark: str) -> Block:
         value_end,
     )
     read = FirstOf((pairs, NamedJson(name_alone), Attributes()))
-    return Block(opener, read, (closer,), (opener,), guard=(value, value_end))
+    return Block(opener, read, (closer,), (opener,), guard=(f"<{mark}arg_key>", value_end))
 
 
 def _tags(mark: str) -> tuple[str, str, str, str]:

@@ -3,6 +3,7 @@
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.json_calls import JsonCalls
+from toolbench.engine.formats.python_calls import PythonCalls
 from toolbench.engine.formats.writing import as_json, json_call, tool_list
 
 TAG = "<|python_tag|>"
@@ -17,7 +18,10 @@ _PROMPT = Prompt(
     as_json(output="content"),
     role="ipython",
 )
-_BLOCKS = (Block(TAG, JsonCalls(), ENDS, (TAG,), starts=("{", "["), values=True),)
+_BLOCKS = (
+    Block(TAG, JsonCalls(), ENDS, (TAG,), starts=("{", "["), values=True),
+    Block(TAG, PythonCalls(suffix=".call"), ENDS, (TAG,)),  # built-in tools: brave_search.call(query="…")
+)
 _HOLDS = Holds(name=r"[^\s<|｜]+")
 
 LLAMA3_JSON = Format(
