@@ -50,6 +50,29 @@ def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -
     assert masker.mask(b"second-secret") == b"*" * 13
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["ocp-apim-subscription-key", "x-functions-key", "x-access-key", "x-auth", "x-credential", "api_key", "x-region"],
+)
+def test_an_extra_header_is_taken_for_a_secret_unless_it_is_known_to_be_none(name: str) -> None:
+    masker = masker_for("", [(name, "planted-secret")])
+    assert masker.mask_headers({name: "planted-secret"}) == {name: "*" * 14}
+    assert masker.mask_headers({"x-request-id": "planted-secret"}) == {"x-request-id": "*" * 14}
+    assert masker.mask(b'{"echo": "planted-secret"}') == b'{"echo": "' + b"*" * 14 + b'"}'
+
+
+def test_extra_headers_that_say_who_asks_are_shown() -> None:
+    headers = {"http-referer": "https://example.test", "x-title": "Toolbench", "openai-organization": "org-123456"}
+    masker = masker_for("", headers.items())
+    assert masker.mask_headers(headers) == headers
+    assert masker.mask(b"Toolbench of org-123456") == b"Toolbench of org-123456"
+
+
+def test_what_comes_after_a_scheme_is_a_secret_of_its_own() -> None:
+    masker = masker_for("", [("x-auth", "Bearer planted-secret")])
+    assert masker.mask(b"sent planted-secret") == b"sent " + b"*" * 14
+
+
 def test_a_secret_inside_another_is_masked_with_the_longer_one() -> None:
     masker = masker_for("secret-key", [("x-token", "secret-key-extended")])
     assert masker.mask(b"secret-key-extended secret-key") == b"*" * 19 + b" " + b"*" * 10

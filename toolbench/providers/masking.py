@@ -8,16 +8,23 @@ from toolbench.engine.messages import JsonObject
 
 SHORTEST_SECRET = 8  # a shorter key ("ollama") is also an ordinary word: it is masked in its header only
 
-_SECRET_HEADER = re.compile(r"authorization|cookie|api-?key|token|secret|password", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
+# Extra headers that say who asks and in what form; every other one may be a key, whatever its name.
+_OPEN_HEADERS = re.compile(
+    r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
+    r"|openai-organization|openai-project|referer|user-agent|x-title",
+    re.IGNORECASE,
+)
 _ANY_ESCAPE = re.compile(rb"\\")
 _RARE_ESCAPE = re.compile(rb"\\(?:u00|/)")  # all that a key of letters, digits and common signs can hide behind
 
 
 class Masker:
     """Knows the secrets of one endpoint, each also in JSON's escapes (nested ones too), where a text can be read in
-    two ways."""
+    two ways. `headers` are the lower-case names of those that carry them."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
+        self._headers = frozenset(headers)
         known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
         self._trigger = _RARE_ESCAPE if all(map(_is_ordinary, known)) else _ANY_ESCAPE
@@ -36,18 +43,27 @@ class Masker:
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
-        """A copy in which headers that carry secrets by their name are overwritten whole."""
+        """A copy in which headers that carry secrets are overwritten whole: those of this endpoint, and what a name
+        gives away."""
         texts = {name: str(value) for name, value in headers.items()}
         together = "\n".join(texts.values())
         clean = self.mask_text(together) == together
         return {
-            name: "*" * len(text) if _carries_secret(name) else text if clean else self.mask_text(text)
+            name: "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
             for name, text in texts.items()
         }
 
+    def _is_secret(self, name: str) -> bool:
+        return name.lower() in self._headers or _named_secret(name)
+
+
+def is_open(name: str) -> bool:
+    """Whether a header of this name is known to carry no secret when a person adds it."""
+    return _OPEN_HEADERS.fullmatch(name.strip()) is not None
+
 
 @functools.lru_cache(maxsize=1024)
-def _carries_secret(name: str) -> bool:
+def _named_secret(name: str) -> bool:
     return _SECRET_HEADER.search(name) is not None
 
 
@@ -72,5 +88,7 @@ def _spellings(character: str) -> bytes:
 
 
 def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:
-    """The masker for an endpoint's key and for what its extra headers carry under a secret's name."""
-    return Masker([key, *(value for name, value in headers if _carries_secret(name))])
+    """The masker for an endpoint's key and for what its extra headers carry, but for those known to be no secret."""
+    secret = {name.lower(): value for name, value in headers if not is_open(name)}
+    credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
+    return Masker([key, *secret.values(), *credentials], secret)
