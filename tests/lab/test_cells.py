@@ -3,7 +3,7 @@ import threading
 import pytest
 from django.db import transaction
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Trial
@@ -53,6 +53,22 @@ def test_sums_upstreams_marks_and_behaviour() -> None:
     cell.refresh_from_db()
     assert (cell.cost, cell.upstreams, cell.added_by_hand, cell.saturated) == (0.75, ["x", "y"], 1, 1)
     assert (cell.behaviour_seen, cell.behaviour_asked, cell.requests) == (1, 2, 6)
+
+
+def test_what_lost_and_repeated_executions_cost_stays_counted() -> None:
+    cell = a_cell()
+    again = make_trial(cell, "pass", execution=2, requests=1, input_tokens=10, output_tokens=1, cost=0.25)
+    waiting = make_trial(cell, "queued", execution=1)
+    never_ended = make_trial(cell, "cancelled", execution=1, requests=0, input_tokens=0, output_tokens=0)
+    for trial in (again, waiting, never_ended):
+        make_step(trial, execution=1, attempt=1, input_tokens=100, output_tokens=10, cost=0.5)
+        make_step(trial, execution=1, attempt=2, input_tokens=100, output_tokens=10, cost=0.5)
+        make_step(trial, execution=1, kind="tool")
+    make_step(again, execution=2, input_tokens=10, output_tokens=1, cost=0.25)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.requests, cell.retries, cell.cost) == (7, 3, 3.25)
+    assert (cell.input_tokens, cell.output_tokens) == (610, 61)
 
 
 def test_recomputing_twice_changes_nothing() -> None:

@@ -3,6 +3,7 @@ import pytest
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
 from tests.lab.benches import launched
 from toolbench.lab import controlling
+from toolbench.lab.cells import recompute_stale
 from toolbench.lab.controlling import Refused
 from toolbench.lab.models import Cell, Provider, Run, Step
 
@@ -57,13 +58,19 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "fail": 2, "infra": 3, "na": 1, "cancelled": 1})
     errored = set(cell.trials.filter(outcome="infra").values_list("pk", flat=True))
-    make_step(cell.trials.filter(outcome="infra")[0])
+    paid = cell.trials.filter(outcome="infra")[0]
+    make_step(paid, input_tokens=900, cost=0.5)
     assert controlling.retry_errored(cell.run_id) == 3
     queued = cell.trials.filter(state="queued")
     assert set(queued.values_list("pk", flat=True)) == errored
     assert set(queued.values_list("outcome", "sentence", "duration_ms", "execution")) == {("", "", None, 1)}
     assert (Run.objects.get().state, Run.objects.get().finished_at) == (Run.State.RUNNING, None)
     assert Step.objects.count() == 1
+    recompute_stale()
+    cell.refresh_from_db()
+    others = 2 * 6  # two requests each of those that are not tried again
+    assert (cell.requests, cell.cost) == (others + 1, 0.5)
+    assert cell.input_tokens == 400 * 6 + 900
 
 
 def test_without_errored_trials_there_is_nothing_to_retry() -> None:

@@ -14,10 +14,19 @@ WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY U
 
 _LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
 
+# What is paid is counted whatever became of it: `spent` are the steps that a trial's own figures do not hold, since its
+# execution was lost, given back or tried again.
 _RECOMPUTE = """
 WITH answered AS (
     SELECT *, outcome IN ('pass', 'fail') AS answered, state = 'done' AND outcome <> 'cancelled' AS counted
     FROM lab_trial WHERE cell_id = ANY(%(cells)s)
+), spent AS (
+    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
+        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens, sum(step.cost) AS cost
+    FROM answered AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
+        AND (step.execution < trial.execution OR trial.requests = 0)
+    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
+    GROUP BY trial.id
 ), derived AS (
     SELECT cell_id,
         count(*) FILTER (WHERE state = 'queued') AS queued,
@@ -39,17 +48,18 @@ WITH answered AS (
         sum(calling_answers) FILTER (WHERE counted) AS calling_answers,
         sum(parse_error_turns) FILTER (WHERE counted) AS parse_error_turns,
         sum(calling_turns) FILTER (WHERE counted) AS calling_turns,
-        sum(requests) AS requests,
-        sum(retries) AS retries,
-        sum(input_tokens) AS input_tokens,
-        sum(output_tokens) AS output_tokens,
-        sum(cost) AS cost,
+        sum(answered.requests + coalesce(spent.requests, 0)) AS requests,
+        sum(answered.retries + coalesce(spent.retries, 0)) AS retries,
+        sum(answered.input_tokens + coalesce(spent.input_tokens, 0)) AS input_tokens,
+        sum(answered.output_tokens + coalesce(spent.output_tokens, 0)) AS output_tokens,
+        CASE WHEN count(answered.cost) + count(spent.cost) > 0
+            THEN coalesce(sum(answered.cost), 0) + coalesce(sum(spent.cost), 0) END AS cost,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p50_ms,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p95_ms,
         count(*) FILTER (WHERE added_by_hand) AS added_by_hand,
         count(*) FILTER (WHERE client_lag_ms > %(lag)s) AS saturated,
         jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '') AS upstreams
-    FROM answered GROUP BY cell_id
+    FROM answered LEFT JOIN spent USING (id) GROUP BY cell_id
 )
 UPDATE lab_cell AS cell SET stale = false,
     queued = coalesce(d.queued, 0), running = coalesce(d.running, 0), passed = coalesce(d.passed, 0),

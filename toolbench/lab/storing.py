@@ -20,6 +20,7 @@ from toolbench.lab.claiming import give_back
 from toolbench.lab.facts import (
     arguments_as_written,
     column_count,
+    column_number,
     column_text,
     exchange_facts,
     tool_facts,
@@ -53,6 +54,7 @@ _STEP_COLUMNS = {
     "path": "text",
     "input_tokens": "integer",
     "output_tokens": "integer",
+    "cost": "float8",
     "upstream": "text",
     "model_echoed": "text",
     "fingerprint": "text",
@@ -314,6 +316,7 @@ def _exchange_row(step: ExchangeStep) -> JsonObject:
         "path": turn.path[:20] if turn else "",
         "input_tokens": column_count(usage.input_tokens) if usage else None,
         "output_tokens": column_count(usage.output_tokens) if usage else None,
+        "cost": column_number(usage.cost) if usage else None,
         "upstream": column_text(turn.upstream, 120) if turn else "",
         "model_echoed": column_text(turn.model_echoed, 200) if turn else "",
         "fingerprint": column_text(turn.fingerprint, 120) if turn else "",

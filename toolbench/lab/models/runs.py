@@ -31,6 +31,9 @@ class Run(models.Model):
     requests_reserved = models.PositiveIntegerField(default=0)  # counted before it is sent, every attempt
     tokens_used = models.PositiveBigIntegerField(default=0)
     deadline_seconds = models.FloatField(default=600)
+    connect_seconds = models.FloatField(null=True, blank=True)  # null: the provider's
+    read_seconds = models.FloatField(null=True, blank=True)
+    jobs = models.PositiveIntegerField(null=True, blank=True)  # its trials at once at one provider; null: no own limit
     repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
     request = models.JSONField(default=dict)  # lab.launching.RunRequest as asked for
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
@@ -90,6 +93,7 @@ class Cell(models.Model):
     scenario_group = models.CharField(max_length=20, default="tools")
     control = models.BooleanField(default=False)
     instance_kind = models.CharField(max_length=8, default="parity")
+    deterministic = models.BooleanField(default=False)  # temperature 0: repeats need not be independent
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
 

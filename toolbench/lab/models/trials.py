@@ -110,6 +110,13 @@ class Trial(models.Model):
             models.Index(fields=["cell", "index"]),
             models.Index(fields=["run", "outcome"]),
             models.Index(fields=["run", "signature"]),
+            models.Index(fields=["run", "finished_at"], name="pace"),
+            models.Index(
+                fields=["run", "signature", "outcome"],
+                include=["id", "finished_at"],
+                name="failure_groups",
+                condition=models.Q(outcome__in=["fail", "infra"]),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -150,6 +157,7 @@ class Step(models.Model):
     path = models.CharField(max_length=20, blank=True)
     input_tokens = models.PositiveIntegerField(null=True)
     output_tokens = models.PositiveIntegerField(null=True)
+    cost = models.FloatField(null=True)
     upstream = models.CharField(max_length=120, blank=True)
     model_echoed = models.CharField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=120, blank=True)
