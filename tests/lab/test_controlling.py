@@ -1,13 +1,25 @@
+from collections.abc import Callable
+
 import pytest
+from django.db import connection, transaction
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
 from tests.lab.benches import launched
+from tests.lab.conftest import Elsewhere
 from toolbench.lab import controlling
 from toolbench.lab.cells import recompute_stale
+from toolbench.lab.claiming import claim, has_work
 from toolbench.lab.controlling import Refused
+from toolbench.lab.finishing import finish_runs
 from toolbench.lab.models import Cell, Provider, Run, Step
+from toolbench.lab.sweeping import providers_waiting, sweep
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+GIVING_WORK: dict[str, Callable[[Cell], object]] = {
+    "retry": lambda cell: controlling.retry_errored(cell.run_id),
+    "add": lambda cell: controlling.add_trials(cell.pk, 1),
+}
 
 
 def test_cancelling_ends_what_waits_at_once() -> None:
@@ -143,3 +155,62 @@ def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
     assert (run.label, run.state, run.deleted_at is None) == ("kept", Run.State.CANCELLED, False)
     with pytest.raises(Refused, match="There is no run"):
         controlling.label(run.pk, "x")
+
+
+@pytest.mark.parametrize("verb", GIVING_WORK)
+def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: Elsewhere, verb: str) -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
+    make_trial(cell, "infra")
+
+    with transaction.atomic():
+        GIVING_WORK[verb](cell)
+        finishing = elsewhere(finish_runs)
+        wait_for_a_lock()
+    assert finishing.result(timeout=30) == ()
+    run = Run.objects.get()
+    assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
+
+
+def test_a_finished_run_with_trials_to_do_is_opened_by_the_sweep() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "queued")
+    sweep()
+    run = Run.objects.get()
+    assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
+
+
+@pytest.mark.parametrize("verb", GIVING_WORK)
+def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.CANCELLING)))
+    make_trial(cell, "infra")
+    make_trial(cell, "running")
+    with pytest.raises(Refused, match="is being cancelled"):
+        GIVING_WORK[verb](cell)
+    assert not cell.trials.filter(state="queued").exists()
+    assert Run.objects.get().state == Run.State.CANCELLING
+
+
+def test_nothing_is_added_to_a_deleted_run() -> None:
+    cell = make_cell(make_config(make_run()))
+    controlling.delete(cell.run_id)
+    with pytest.raises(Refused, match="no such cell"):
+        controlling.add_trials(cell.pk, 1)
+
+
+def test_a_deleted_run_is_not_claimed_from() -> None:
+    model = make_model()
+    run = launched(model)
+    Run.objects.filter(pk=run.pk).update(deleted_at=run.created_at)
+    assert claim(model.provider_id, want=5, worker="w") == ()
+    assert not has_work(model.provider_id)
+    assert providers_waiting() == ()
+
+
+def wait_for_a_lock() -> None:
+    """Until another session waits for a lock this one holds."""
+    with connection.cursor() as cursor:
+        for _ in range(300):
+            cursor.execute("SELECT 1, pg_sleep(0.02) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            if cursor.fetchone():
+                return
+            cursor.execute("SELECT pg_sleep(0.02)")

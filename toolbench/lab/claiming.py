@@ -37,7 +37,7 @@ WITH busy AS (
             AND NOT EXISTS (SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service))
         ORDER BY position LIMIT (SELECT want FROM limits)
     ) AS next
-    WHERE run.state = 'running' AND (run.requests_reserved < run.request_cap) IS NOT FALSE
+    WHERE run.state = 'running' AND run.deleted_at IS NULL AND (run.requests_reserved < run.request_cap) IS NOT FALSE
         AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT want FROM limits) > 0
     ORDER BY turn, run_id LIMIT (SELECT want FROM limits)
 ), free AS (
@@ -59,7 +59,7 @@ SELECT * FROM claimed
 
 _HAS_WORK = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
-    WHERE run.state = 'running' AND provider.paused_reason = '' AND EXISTS (
+    WHERE run.state = 'running' AND run.deleted_at IS NULL AND provider.paused_reason = '' AND EXISTS (
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """
 

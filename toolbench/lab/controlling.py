@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import F, Max, Q
+from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Now
 
 from toolbench.lab.cells import mark_stale
@@ -77,7 +77,7 @@ def add_trials(cell_id: int, count: int) -> int:
     """Adds repeats to a cell after looking at it: they are marked, since no decision may rest on them."""
     if not 1 <= count <= MOST_ADDED:
         raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
-    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id).first()
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run__deleted_at=None).first()
     if cell is None:
         raise Refused("There is no such cell.")
     if cell.config.provider_id is None:
@@ -117,10 +117,11 @@ def label(run_id: int, text: str) -> None:
 
 def delete(run_id: int) -> None:
     """Hides the run everywhere; what is still to do is cancelled."""
-    run = _run(run_id)
-    if run.state in _OPEN:
-        cancel(run_id)
-    Run.objects.filter(pk=run_id).update(deleted_at=Now())
+    _run(run_id)
+    open_ones = When(state__in=_OPEN, then=Value(Run.State.CANCELLING))
+    Run.objects.filter(pk=run_id).update(deleted_at=Now(), state=Case(open_ones, default=F("state")))
+    cancel_queued()
+    finish_runs()
 
 
 def _run(run_id: int) -> Run:
@@ -147,10 +148,15 @@ def _queue_again(trial_ids: list[int]) -> None:
 
 
 def _reopen(run_id: int) -> None:
-    """A run with work again; one that is paused stays paused."""
-    Run.objects.filter(Q(pk=run_id), ~Q(state=Run.State.PAUSED)).update(
-        state=Run.State.RUNNING, finished_at=None, stopped_reason=""
-    )
+    """A run with work again; one that is paused stays paused. Raises Refused, for the transaction to be undone, when
+    the run was deleted meanwhile or is being cancelled."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.deleted_at is not None:
+        raise Refused(f"There is no run {run_id}.")
+    if run.state == Run.State.CANCELLING:
+        raise Refused(f"{run} is being cancelled: wait until its last requests have ended.")
+    if run.state != Run.State.PAUSED:
+        Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
     transaction.on_commit(lambda: _wake(run_id))
 
 

@@ -5,11 +5,24 @@ from django.db import connection, transaction
 
 from toolbench.lab.cells import mark_stale
 
+# Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
+_LOCK_FINISHED = """
+SELECT id FROM lab_run AS run WHERE state IN ('running', 'paused', 'cancelling')
+    AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
+ORDER BY id FOR NO KEY UPDATE
+"""
+
 _FINISH_RUNS = """
 UPDATE lab_run AS run SET finished_at = clock_timestamp(),
     state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'finished' END
-WHERE state IN ('running', 'paused', 'cancelling')
+WHERE id = ANY(%s) AND state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
+RETURNING id
+"""
+
+_REOPEN_RUNS = """
+UPDATE lab_run AS run SET finished_at = NULL, state = 'running', stopped_reason = ''
+WHERE state = 'finished' AND deleted_at IS NULL AND id IN (SELECT run_id FROM lab_trial WHERE state <> 'done')
 RETURNING id
 """
 
@@ -38,8 +51,17 @@ FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 
 def finish_runs() -> tuple[int, ...]:
     """Ends every run that has nothing left to do; returns their ids."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK_FINISHED)
+        locked = [row[0] for row in cursor.fetchall()]
+        cursor.execute(_FINISH_RUNS, [locked])
+        return tuple(row[0] for row in cursor.fetchall())
+
+
+def reopen_runs() -> tuple[int, ...]:
+    """Runs that were ended although they have trials to do go on; returns their ids."""
     with connection.cursor() as cursor:
-        cursor.execute(_FINISH_RUNS)
+        cursor.execute(_REOPEN_RUNS)
         return tuple(row[0] for row in cursor.fetchall())
 
 

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 
 from toolbench.lab.budget import pause_spent
 from toolbench.lab.cells import mark_stale, recompute_stale
-from toolbench.lab.finishing import cancel_queued, end_orphans, finish_runs
+from toolbench.lab.finishing import cancel_queued, end_orphans, finish_runs, reopen_runs
 from toolbench.lab.waking import wake
 
 _CELLS_PER_SWEEP = 2000
@@ -24,7 +24,7 @@ FROM lost WHERE trial.id = lost.id RETURNING trial.cell_id
 
 _WAITING = """
 SELECT provider.id FROM lab_provider AS provider WHERE provider.paused_reason = '' AND EXISTS (
-    SELECT 1 FROM lab_run AS run WHERE run.state = 'running' AND EXISTS (
+    SELECT 1 FROM lab_run AS run WHERE run.state = 'running' AND run.deleted_at IS NULL AND EXISTS (
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """
 
@@ -57,6 +57,7 @@ def sweep() -> Swept:
     ended = cancel_queued() + end_orphans()
     paused = len(pause_spent())
     finished = len(finish_runs())
+    reopen_runs()
     recomputed = recompute_stale(_CELLS_PER_SWEEP)
     _forget()
     waiting = providers_waiting()
