@@ -46,8 +46,9 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message as far as it came, arguments as far as they are written (see partial_json.read_partial)."""
-        return self._assembly.message()
+        """The message as far as it came, arguments as far as they are written (see partial_json.read_partial); {}
+        before anything is said."""
+        return self._assembly.message() if self._assembly.said else {}
 
     def feed(self, chunk: bytes) -> None:
         if not self._started and (head := chunk.lstrip()):
@@ -90,6 +91,11 @@ class Assembly:
         self._error: Any = None
         self._unreadable = ""
         self._has_choice = False
+
+    @property
+    def said(self) -> bool:
+        """Whether there is more than a role."""
+        return bool(self._calls.calls) or any(key != "role" for key in self._fields)
 
     def take(self, event: str) -> Iterator[Delta]:
         if event.strip() == DONE:

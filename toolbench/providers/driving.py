@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from toolbench.engine.errors import MalformedAnswer, ToolArgumentError
@@ -22,7 +22,7 @@ from toolbench.engine.events import (
     ToolResult,
 )
 from toolbench.engine.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.exchange import Exchange
@@ -33,6 +33,7 @@ from toolbench.providers.step_log import Attempt, StepLog
 
 CallTool = Callable[[str, JsonObject, str], object]
 Loop = Generator[Ask | Execute, Sent, Ended]
+CUT = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
 
 
 class Stopped(Exception):
@@ -110,8 +111,11 @@ class _Trial:
         self._log = StepLog(world.recorder, world.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
+        self._open: Exchange | None = None
 
     def listen(self, event: Event) -> None:
+        if event.type == "llm_delta" and self._open is not None:
+            self._open.understood(call=bool(event.data.get("closed")))
         if event.type == "tool_call_end":
             self._results.append((event.turn, event.data["result"]))
         self._world.emit(event)
@@ -141,11 +145,19 @@ class _Trial:
             await self._world.gate.reserve()
             attempt = Attempt(ask.request, number, self._log.now_ms(), backoff_ms, reason)
             exchange, read = await self._exchange(ask, attempt)
-            if isinstance(read, Turn):
-                return read
-            if not read.retryable or number >= self._world.endpoint.max_attempts:
-                return Failed(read)
-            number, backoff_ms, reason = number + 1, await self._back_off(number, exchange), read.code
+            reason = self._reason_to_repeat(ask, number, read)
+            if not reason:
+                return read if isinstance(read, Turn) else Failed(read)
+            number, backoff_ms = number + 1, await self._back_off(number, exchange)
+
+    def _reason_to_repeat(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
+        """Why the request is sent again after attempt `number`; "" when it is not. Another sample of an answer that
+        broke off is taken only where the policy allows it."""
+        code = read.code if isinstance(read, ExchangeError) else "stream_cut" if read.cut else ""
+        if code in CUT and number <= ask.request.cut_retries:
+            return code
+        retryable = isinstance(read, ExchangeError) and read.retryable
+        return code if retryable and number < self._world.endpoint.max_attempts else ""
 
     async def _back_off(self, attempts: int, exchange: Exchange) -> float:
         """Waits through the gate; the milliseconds it took."""
@@ -154,15 +166,20 @@ class _Trial:
         return self._log.now_ms() - before
 
     async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
-        """One attempt, written down, also when it is cut off."""
-        exchange = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
+        """One attempt, written down, also when it is cut off. A streamed answer is read while it comes."""
+        exchange = self._open = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
+        if ask.request.stream:
+            exchange.heard = ask.decoder.feed
         try:
             await self._world.door.carry(exchange)
         except asyncio.CancelledError:
-            self._log.exchange(attempt, exchange, self._cut_off(exchange))
+            partial = _broken_off(ask, exchange)
+            self._log.exchange(attempt, exchange, read=self._cut_off(exchange), partial=partial)
             raise
-        read = exchange.error() or _read(ask, exchange)
-        self._log.exchange(attempt, exchange, read)
+        error = exchange.error()
+        partial = _broken_off(ask, exchange) if error else {}
+        read = error or _read(ask, exchange)
+        self._log.exchange(attempt, exchange, read=read, partial=partial)
         return exchange, read
 
     def _cut_off(self, exchange: Exchange) -> ExchangeError:
@@ -195,10 +212,32 @@ class _Trial:
 
 
 def _read(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
-    """The answer as a turn. A stream's chunks are fed as they came, any other body in one piece."""
+    """The answer as a turn. A stream was fed as it came, any other body is fed in one piece."""
+    if not ask.request.stream:
+        ask.decoder.feed(exchange.body)
+    _without_secrets(ask, exchange)
     try:
-        for piece in exchange.pieces() if ask.request.stream else (exchange.body,):
-            ask.decoder.feed(piece)
         return ask.decoder.close()
     except MalformedAnswer as error:
         return classify_unread(exchange.status, exchange.body, str(error))
+
+
+def _broken_off(ask: Ask, exchange: Exchange) -> Message:
+    """The message as far as it came; the decoder is empty then."""
+    _without_secrets(ask, exchange)
+    partial = ask.decoder.partial
+    _empty(ask)
+    return partial
+
+
+def _without_secrets(ask: Ask, exchange: Exchange) -> None:
+    """Has a stream that holds a secret read again, masked."""
+    if ask.request.stream and exchange.holds_secret:
+        _empty(ask)
+        for piece in exchange.pieces():
+            ask.decoder.feed(piece)
+
+
+def _empty(ask: Ask) -> None:
+    with suppress(MalformedAnswer):
+        ask.decoder.close()

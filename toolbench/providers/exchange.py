@@ -20,13 +20,17 @@ class Exchange:
     """What is shown here is masked already, but for `sent_body`. `clock` and the times read from it are in seconds.
 
     Bodies are kept without content coding: `body_bytes` counts what came over the wire, `response_headers` say how it
-    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received."""
+    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received. `heard` is given
+    every piece of a success's body at once, unmasked."""
 
     line: Line
     sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
     clock: Callable[[], float] = field(repr=False)
     started: float = 0.0
+    heard: Callable[[bytes], None] | None = field(default=None, repr=False)
     first_byte: float | None = None
+    first_token: float | None = None
+    first_call: float | None = None
     ended: float = 0.0
     status: int | None = None
     body_bytes: int = 0
@@ -71,7 +75,16 @@ class Exchange:
         self._size += len(piece)
         self._pieces.append(piece)
         self._time(now, len(piece))
+        if self.heard is not None and self.status is not None and self.status < 300:
+            self.heard(piece)
         return not self.cut
+
+    def understood(self, *, call: bool) -> None:
+        """Something was read of what came so far; `call` says that the arguments of a call are whole."""
+        now = self.clock()
+        self.first_token = now if self.first_token is None else self.first_token
+        if call and self.first_call is None:
+            self.first_call = now
 
     def _time(self, now: float, size: int) -> None:
         if len(self.chunks) < CHUNKS_TIMED:
@@ -101,6 +114,11 @@ class Exchange:
             self._body = self.line.masker.mask(received)
             self._body_masked = self._body is not received
         return self._body
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether what came holds a secret, so that `body` is not what was heard."""
+        return self.body is not None and self._body_masked
 
     def pieces(self) -> Iterator[bytes]:
         """The body again in the chunks in which it came."""

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -11,9 +12,10 @@ import httpx
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.transport import Disconnected, NameNotFound, TlsFailed
-from toolbench.providers.upstream_error import UpstreamError, parse_json, read_error
+from toolbench.providers.upstream_error import UpstreamError, holds_event, parse_json, read_error
 
 MESSAGE_LENGTH = 2000
+_LIKE_AN_ANSWER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
 
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
     (NameNotFound, "dns"),
@@ -125,8 +127,9 @@ def classify(
 
 
 def classify_unread(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
-    """A success whose body could not be read as an answer: garbage is infrastructure, an odd JSON object is not."""
-    if isinstance(parse_json(body), dict):
+    """A success whose body could not be read as an answer: garbage is infrastructure, an odd JSON object or an odd
+    stream is not."""
+    if isinstance(parse_json(body), dict) or holds_event(body):
         return failure("malformed_answer", reason, status=status)
     start = body[:200].decode("utf-8", "replace").strip()
     return failure("not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status)
@@ -146,7 +149,7 @@ def _of_success(status: int, body: bytes) -> ExchangeError | None:
             if error.after_output:
                 return failure("answer_cut", error.message, status=status, hint=error.hint)
             return _of_error(error, _status_inside(error) or status, status)
-    if body.lstrip()[:1] in (b"{", b"d", b"e", b":"):  # a JSON object, or an event stream
+    if _LIKE_AN_ANSWER.match(body):
         return None
     return classify_unread(status, body)
 

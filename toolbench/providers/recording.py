@@ -1,18 +1,20 @@
 """What the driver writes down: one value per exchange attempt and per tool execution, in order, secrets already
 masked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
-from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.messages import JsonObject, Message, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeStep:
     """One attempt to get one answer. Times in milliseconds; `started_ms` counts from the trial's start. `chunks` are
     (offset ms, length in bytes) in the order received. `masked` says that a known secret was overwritten, length
-    kept."""
+    kept. Of a streamed answer, `first_token_ms` and `first_call_ms` say when the first piece of text, reasoning or call
+    was read, and when the arguments of a call were whole; `partial` is the message of one that broke off, as far as it
+    came."""
 
     ordinal: int
     turn: int
@@ -35,6 +37,9 @@ class ExchangeStep:
     error: ExchangeError | None
     turn_read: Turn | None
     chunks: tuple[tuple[float, int], ...] = ()
+    first_token_ms: float | None = None
+    first_call_ms: float | None = None
+    partial: Message = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
-from toolbench.engine.messages import Turn
+from toolbench.engine.messages import Message, Turn
 from toolbench.providers.exchange import Exchange
 from toolbench.providers.recording import ExchangeStep, Recorder, ToolStep
 
@@ -34,10 +34,12 @@ class StepLog:
         """Milliseconds since the trial's start."""
         return (self._clock() - self._start) * 1000
 
-    def exchange(self, attempt: Attempt, exchange: Exchange, read: Turn | ExchangeError) -> None:
-        """Writes down one attempt with all that came back, and what it was read as."""
+    def exchange(
+        self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
+    ) -> None:
+        """Writes down one attempt with all that came back, what it was read as, and of an answer that broke off the
+        message as far as it came."""
         body = exchange.request_body
-        first_byte = exchange.first_byte
         self._recorder.record(
             ExchangeStep(
                 ordinal=self._next(),
@@ -54,13 +56,16 @@ class StepLog:
                 body_cut=exchange.cut,
                 masked=exchange.masked,
                 started_ms=attempt.started_ms,
-                first_byte_ms=None if first_byte is None else (first_byte - exchange.started) * 1000,
+                first_byte_ms=_since_start(exchange, exchange.first_byte),
+                first_token_ms=_since_start(exchange, exchange.first_token),
+                first_call_ms=_since_start(exchange, exchange.first_call),
                 duration_ms=(exchange.ended - exchange.started) * 1000,
                 backoff_ms=attempt.backoff_ms,
                 retry_reason=attempt.reason,
                 error=read if isinstance(read, ExchangeError) else None,
                 turn_read=read if isinstance(read, Turn) else None,
                 chunks=tuple(exchange.chunks),
+                partial=partial or {},
             )
         )
 
@@ -71,3 +76,7 @@ class StepLog:
     def _next(self) -> int:
         self._ordinal += 1
         return self._ordinal
+
+
+def _since_start(exchange: Exchange, moment: float | None) -> float | None:
+    return None if moment is None else (moment - exchange.started) * 1000

@@ -9,6 +9,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 
 PLAIN_LENGTH = 400
+_OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,27 @@ def _has_output(payload: Any) -> bool:
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         return False
     message = choices[0].get("message") or choices[0].get("delta")
-    return isinstance(message, dict) and bool(message.get("content") or message.get("tool_calls"))
+    return isinstance(message, dict) and any(message.get(key) for key in _OUTPUT)
+
+
+def holds_event(body: bytes) -> bool:
+    """Whether the body is a stream with at least one JSON object in it."""
+    return any(isinstance(payload, dict) for _, payload in _events(body))
+
+
+def _events(body: bytes) -> Iterator[tuple[bytes, Any]]:
+    """The JSON of every line `data: …` or `error: …`, None where it is none."""
+    for line in body.splitlines():
+        name, _, value = line.partition(b":")
+        if name in (b"data", b"error"):
+            yield name, parse_json(value)
 
 
 def _stream_errors(body: bytes) -> Iterator[UpstreamError]:
     """Errors that stand as events in a stream of server-sent events."""
     output_seen = False
-    for line in body.splitlines():
-        if not line.startswith(b"data:"):
-            continue
-        payload = parse_json(line[5:])
-        found = _error_inside(payload)
+    for name, payload in _events(body):
+        found = payload if name == b"error" and payload else _error_inside(payload)
         if found is not None:
             yield _described(found, after_output=output_seen)
         output_seen = output_seen or _has_output(payload)

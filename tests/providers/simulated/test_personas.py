@@ -11,6 +11,7 @@ from toolbench.providers.simulated.answering import SHAPES, TOOLS_DROPPED
 from toolbench.providers.simulated.failures import FAILURES
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.simulated.streaming import STREAM_DRIFTS
 
 REQUESTS = 2_000
 TRIALS = 1_000
@@ -35,7 +36,7 @@ def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def sometimes(persona: Persona) -> bool:
-    return 0 < persona.rate < 1 and persona.slug not in SILENT
+    return 0 < persona.rate < 1 and persona.slug not in SILENT and persona.drift not in STREAM_DRIFTS
 
 
 def meaning(answer: Answered) -> object:
@@ -50,7 +51,7 @@ def meaning(answer: Answered) -> object:
 
 
 def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
-    known = {"", TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES}
+    known = {"", TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS}
     for persona in all_personas().values():
         assert persona.drift in known
         assert set(persona.places) <= PLACES
@@ -59,7 +60,7 @@ def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
 
 def test_every_drift_is_played_by_a_persona() -> None:
     played = {persona.drift for persona in all_personas().values()}
-    assert {TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES} <= played
+    assert {TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS} <= played
 
 
 @pytest.mark.parametrize("slug", [p.slug for p in all_personas().values() if sometimes(p)])

@@ -17,6 +17,7 @@ NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
 
 def published(cell: Cell) -> float:
     rates = all_personas()[cell.persona].true_rates
+    rates = {**rates, **rates.get("streamed", {})} if cell.stream else rates
     group = scenarios.find(cell.scenario).group
     rate: float = rates[cell.scenario if cell.scenario in rates else group][cell.strategy]
     return rate
@@ -29,6 +30,20 @@ def test_the_lab_measures_what_a_persona_publishes(slug: str) -> None:
         rate = published(cell)
         passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(TRIALS)))
         assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS), cell
+
+
+@pytest.mark.parametrize("slug", [slug for slug in all_personas() if slug not in NEEDS_PATIENCE])
+def test_the_same_is_measured_of_streams(slug: str) -> None:
+    cell = Cell(slug, "happy_path", "production", stream=True)
+    rate = published(cell)
+    passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(TRIALS)))
+    assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS), cell
+
+
+def test_several_streamed_calls_are_told_apart_without_their_indexes() -> None:
+    for slug in ("stream-no-index", "stream-index-zero"):
+        verdicts = play_trials(Cell(slug, "happy_path_parallel", stream=True), range(4))
+        assert [verdict.outcome for verdict in verdicts] == ["pass"] * 4, slug
 
 
 @pytest.mark.parametrize("scenario", [scenario.slug for scenario in scenarios.all()])

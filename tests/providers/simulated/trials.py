@@ -44,6 +44,7 @@ class Cell:
     strategy: str = "raw"
     kind: str = "parity"
     method: str = "native"
+    stream: bool = False
 
 
 async def judged(cell: Cell, seed: int, server: SimulatedServer, door: Door) -> Verdict:
@@ -60,6 +61,7 @@ async def judged(cell: Cell, seed: int, server: SimulatedServer, door: Door) -> 
         history=instance.history,
         tools=ToolRegistry(instance.tools),
         seed=seed,
+        stream=cell.stream,
     )
     endpoint = Endpoint(server.url, cell.persona, key=server.key, seeded=True, timeouts=PATIENT)
     notes = OpenGate()

@@ -14,11 +14,12 @@ from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.completions import complete
 from toolbench.providers.simulated.conversation import Conversation, read_conversation
-from toolbench.providers.simulated.failures import FAILURES, Reply, error_reply
+from toolbench.providers.simulated.failures import EVENTS, FAILURES, Reply, error_reply
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.play import Move, next_move
 from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, message_of
+from toolbench.providers.simulated.streaming import STREAM_DRIFTS, encode, events_of
 
 REMEMBERED = 10_000
 TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
@@ -63,7 +64,19 @@ def answer(body: JsonObject, persona: Persona, refusals: Refusals) -> Answer:
         if failed is not None:
             return Answer(failed, drifted=True, seconds=seconds)
     completion, drifted = _completion(persona, conversation, bool(drifts))
-    return Answer(Reply(_encode(completion)), drifted, seconds)
+    if not body.get("stream"):
+        return Answer(Reply(_encode(completion)), drifted, seconds)
+    events = events_of(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
+    if drifts and persona.drift in STREAM_DRIFTS and _befalls(persona, next_move(conversation)):
+        before = encode(events)
+        STREAM_DRIFTS[persona.drift](events)
+        drifted = encode(events) != before
+    return Answer(Reply(content_type=EVENTS, chunks=encode(events)), drifted, seconds)
+
+
+def _wants_usage(body: JsonObject) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, dict) and bool(options.get("include_usage"))
 
 
 def _failed(persona: Persona, conversation: Conversation, refusals: Refusals) -> Reply | None:

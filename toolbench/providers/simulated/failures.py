@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 
 from toolbench.providers.simulated.conversation import Conversation
 
-JSON, HTML = "application/json", "text/html; charset=utf-8"
+JSON, HTML, EVENTS = "application/json", "text/html; charset=utf-8", "text/event-stream"
 NESTING = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes over the wire. `hangs` never answers; `drops` closes the connection without an answer."""
+    """What goes over the wire; `chunks`, where there are any, one by one instead of `body`. `hangs` never answers;
+    `drops` closes the connection without an answer."""
 
     body: bytes = b""
     status: int = 200
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
+    chunks: tuple[bytes, ...] = ()
     hangs: bool = False
     drops: bool = False
 

@@ -18,7 +18,8 @@ class Persona:
 
     `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
     success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
-    a delivered task pass of the native method in strategies raw and production."""
+    a delivered task pass of the native method in strategies raw and production. Where streams fare otherwise, the
+    same stands under `streamed`."""
 
     slug: str
     title: str
@@ -71,5 +72,10 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
         median_ms=float(merged["median_ms"]),
         spread=float(merged["spread"]),
         workarounds=tuple(merged["workarounds"]),
-        true_rates={"drift": merged["rate"], "infrastructure": merged["infrastructure"], **success},
+        true_rates={
+            "drift": merged["rate"],
+            "infrastructure": merged["infrastructure"],
+            **success,
+            **({"streamed": item["streamed"]} if "streamed" in item else {}),
+        },
     )

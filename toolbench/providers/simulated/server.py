@@ -62,11 +62,25 @@ class SimulatedServer:
         if persona is None:
             return _respond(error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found"), NAME)
         given = answer(body, persona, self.refusals)
+        label = f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug
+        if given.reply.chunks:
+            return await self._stream(given, label, request)
         await self._wait(given, request)
-        return _respond(given.reply, f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug)
+        return _respond(given.reply, label)
 
     def _may(self, request: web.Request) -> bool:
         return secrets.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {self.key}".encode())
+
+    async def _stream(self, given: Answer, label: str, request: web.Request) -> web.StreamResponse:
+        """Half of the latency passes before the first chunk, the rest between the chunks."""
+        response = web.StreamResponse(headers={"Content-Type": given.reply.content_type, "x-simulated": label})
+        await asyncio.sleep(given.seconds * self.latency / 2)
+        await response.prepare(request)
+        for chunk in given.reply.chunks:
+            await response.write(chunk)
+            await asyncio.sleep(given.seconds * self.latency / 2 / len(given.reply.chunks))
+        await response.write_eof()
+        return response
 
     async def _wait(self, given: Answer, request: web.Request) -> None:
         await asyncio.sleep(given.seconds * self.latency)
@@ -83,8 +97,6 @@ def _read(raw: bytes) -> JsonObject:
         raise ValueError("the request is not JSON") from error
     if not isinstance(body, dict):
         raise ValueError("the request is not a JSON object")
-    if body.get("stream"):
-        raise ValueError("streaming is not simulated")
     return body
 
 

@@ -1,0 +1,97 @@
+"""One trial on the real loop and real sockets, and what was noted of it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from toolbench.engine.events import Ended, Event, StopReason
+from toolbench.engine.loop import LoopPlan
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import resolve
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.providers.door import Door
+from toolbench.providers.driving import Stopped, World, drive
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+WEATHER = ToolDefinition(
+    "get_weather",
+    "The weather in a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+OSLO = ("get_weather", {"city": "Oslo"})
+
+
+def plan(**policy: object) -> LoopPlan:
+    return LoopPlan(
+        model="scripted",
+        policy=resolve([("test", policy)]).policy,
+        system="Be brief.",
+        user_text="Weather in Oslo?",
+        tools=ToolRegistry((WEATHER,)),
+    )
+
+
+@dataclass
+class Notes:
+    """A recorder, a gate that never waits, and an application with one tool."""
+
+    steps: list[ExchangeStep | ToolStep] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    reserved: int = 0
+    allowed: int = 1000
+    really_wait: bool = False
+    tool: Callable[[str, JsonObject, str], object] = lambda name, arguments, call_id: {"city": arguments["city"]}
+
+    def record(self, step: ExchangeStep | ToolStep) -> None:
+        self.steps.append(step)
+
+    async def reserve(self) -> None:
+        if self.reserved >= self.allowed:
+            raise Stopped(StopReason.BUDGET)
+        self.reserved += 1
+
+    async def back_off(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await asyncio.sleep(seconds if self.really_wait else 0)
+
+    @property
+    def exchanges(self) -> list[ExchangeStep]:
+        return [step for step in self.steps if isinstance(step, ExchangeStep)]
+
+    @property
+    def codes(self) -> list[str]:
+        return [step.error.code if step.error else "" for step in self.exchanges]
+
+
+def driven(
+    endpoint: Endpoint,
+    notes: Notes,
+    loop_plan: LoopPlan | None = None,
+    *,
+    cancel_when: str = "",
+    arrived: threading.Semaphore | None = None,
+) -> Ended:
+    """Drives one trial. `cancel_when` names the moment at which it is cancelled (start, answering) or its
+    worker stopped (stopping), a moment after a request arrived."""
+
+    async def run() -> Ended:
+        cancelled = asyncio.Event()
+        async with Door() as door:
+            world = World(endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append)
+            if cancel_when == "start":
+                cancelled.set()
+            driving = asyncio.create_task(drive(loop_plan or plan(), world))
+            if arrived is not None:
+                assert await asyncio.to_thread(arrived.acquire, timeout=20)
+                await asyncio.sleep(0.2)
+            if cancel_when == "answering":
+                cancelled.set()
+            if cancel_when == "stopping":
+                driving.cancel()
+            return await driving
+
+    return asyncio.run(run())

@@ -1,0 +1,119 @@
+"""The one driver with answers that come as streams."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.providers.drives import Notes, driven, plan
+from toolbench.engine.events import End
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
+
+
+def sse(*payloads: object, done: bool = True, **more: Any) -> Answer:
+    """An answer as a stream, one chunk per event."""
+    events = [f"data: {json.dumps(payload)}\n\n".encode() for payload in payloads]
+    headers = {"content-type": "text/event-stream"}
+    return Answer(200, headers, [*events, *([b"data: [DONE]\n\n"] if done else [])], ending=Ending.CLOSE, **more)
+
+
+def part(delta: JsonObject, finish: str | None = None) -> JsonObject:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def asks(arguments: str, **more: Any) -> JsonObject:
+    return part({"tool_calls": [{"index": 0, "function": {"arguments": arguments, **more}}]})
+
+
+CALL = (asks("", name="get_weather"), asks('{"city": '), asks('"Oslo"}'), part({}, "tool_calls"))
+HALF = (*CALL[:2],)
+STREAMED_TEXT = sse(part({"content": "Ra"}), part({"content": "in."}), part({}, "stop"))
+
+
+def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provider: ScriptedProvider) -> None:
+    provider.plays(sse(*CALL, pause=0.01), STREAMED_TEXT)
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert [seen.json()["stream"] for seen in provider.seen] == [True, True]
+    first, last = notes.exchanges
+    assert first.request.stream
+    assert first.response_body.count(b"data: ") == 5
+    assert None not in (first.first_byte_ms, first.first_token_ms, first.first_call_ms)
+    assert (first.first_byte_ms or 0) <= (first.first_token_ms or 0) <= (first.first_call_ms or 0) <= first.duration_ms
+    assert (last.first_token_ms is None, last.first_call_ms) == (False, None)
+    assert [event.data.get("text") for event in notes.events if event.type == "llm_delta"][-2:] == ["Ra", "in."]
+
+
+def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedProvider) -> None:
+    provider.plays(sse(*HALF, done=False))
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    assert ended.turns[0].answer is not None
+    assert ended.turns[0].answer.cut
+    assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (sse(*HALF, done=False), "stream_cut"),
+        (sse(*HALF, {"error": {"code": 502, "message": "gone"}}), "answer_cut"),
+        (sse(*HALF, done=False, declared=1000), "answer_cut"),
+    ],
+)
+def test_an_answer_that_broke_off_is_asked_for_again_only_where_the_policy_says_so(
+    provider: ScriptedProvider, answer: Answer, code: str
+) -> None:
+    provider.plays(answer, STREAMED_TEXT)
+    notes = Notes()
+    driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    assert len(notes.exchanges) == 1
+    provider.plays(answer, STREAMED_TEXT)
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+    assert ended.final_text == "Rain."
+    assert [step.retry_reason for step in notes.exchanges] == ["", code]
+
+
+def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedProvider) -> None:
+    provider.plays(sse(*HALF, {"error": {"code": 502, "message": "gone"}}))
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    step = notes.exchanges[0]
+    assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["answer_cut"])
+    assert step.error is not None
+    assert not step.error.infrastructure
+    assert step.partial["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": '}
+
+
+def test_an_error_before_the_first_token_is_the_providers_and_may_pass(provider: ScriptedProvider) -> None:
+    provider.plays(sse({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    assert (ended.final_text, notes.codes) == ("Rain.", ["bad_gateway", ""])
+
+
+def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedProvider) -> None:
+    provider.plays(replace(sse(part({"content": "Half"}), done=False), ending=Ending.HANG))
+    notes = Notes()
+    given = replace(plan(), stream=True)
+    ended = driven(provider.endpoint(), notes, given, cancel_when="answering", arrived=provider.arrived)
+    assert (ended.end, notes.codes) == (End.CANCELLED, ["cancelled"])
+    assert notes.exchanges[0].partial["content"] == "Half"
+
+
+def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: ScriptedProvider) -> None:
+    provider.plays(sse(part({"content": "sk-secret-1234"}), part({}, "stop")))
+    notes = Notes()
+    ended = driven(provider.endpoint(key="sk-secret-1234"), notes, replace(plan(), stream=True))
+    assert ended.final_text == "*" * len("sk-secret-1234")
+
+
+def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedProvider) -> None:
+    provider.plays(sse({"hello": 1}))
+    notes = Notes()
+    driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    assert notes.codes == ["malformed_answer"]

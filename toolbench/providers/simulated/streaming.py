@@ -1,0 +1,127 @@
+"""A completion as the events of a stream, and the drifts that befall streams alone."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+
+from toolbench.engine.messages import JsonObject
+
+DONE = "[DONE]"
+SHORTEST, LONGEST = 3, 12  # characters of a piece of text
+
+Events = list[JsonObject | str]
+StreamDrift = Callable[[Events], None]
+
+
+def events_of(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
+    """What an ordinary endpoint would send: a role, the texts in pieces, the finish reason, the usage where it was
+    asked for, and [DONE]."""
+    choice = completion["choices"][0]
+    head = {key: value for key, value in completion.items() if key not in ("choices", "usage")}
+    head["object"] = "chat.completion.chunk"
+
+    def event(delta: JsonObject, finish: str | None = None) -> JsonObject:
+        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+    events: Events = [event(delta) for delta in _deltas(choice["message"], draw)]
+    events.append(event({}, choice["finish_reason"]))
+    if with_usage:
+        events.append({**head, "choices": [], "usage": completion["usage"]})
+    return [*events, DONE]
+
+
+def encode(events: Events) -> tuple[bytes, ...]:
+    """One chunk of bytes per event."""
+    return tuple(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode() for event in events)
+
+
+def _deltas(message: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+    yield {"role": message["role"]}
+    for key, value in message.items():
+        if key == "tool_calls":
+            calls = value if isinstance(value, list) else [value]
+            for index, call in enumerate(calls):
+                yield from _call_deltas(index, call, draw, lone=not isinstance(value, list))
+        elif key == "function_call":
+            yield from ({key: part} for part in _function_deltas(value, draw))
+        elif key != "role" and value is not None:
+            yield from ({key: part} for part in _pieces(value, draw))
+
+
+def _call_deltas(index: int, call: JsonObject, draw: random.Random, *, lone: bool) -> Iterator[JsonObject]:
+    first, *rest = _function_deltas(call["function"], draw)
+    for part in ({**call, "function": first}, *({"function": part} for part in rest)):
+        item = {"index": index, **part}
+        yield {"tool_calls": item if lone else [item]}
+
+
+def _function_deltas(function: JsonObject, draw: random.Random) -> list[JsonObject]:
+    written = function["arguments"]
+    if not isinstance(written, str):
+        return [function]
+    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in _pieces(written, draw))]
+
+
+def _pieces(value: object, draw: random.Random) -> Iterator[object]:
+    if not isinstance(value, str):
+        yield value
+        return
+    at = 0
+    longest = max(LONGEST, len(value) // 200)
+    while at < len(value):
+        end = at + draw.randint(SHORTEST, longest)
+        yield value[at:end]
+        at = end
+
+
+def _calls_in(event: JsonObject | str) -> list[JsonObject]:
+    choices = event["choices"] if isinstance(event, dict) else []
+    calls = choices[0]["delta"].get("tool_calls", []) if choices else []
+    return calls if isinstance(calls, list) else [calls]
+
+
+def index_missing(events: Events) -> None:
+    for event in events:
+        for call in _calls_in(event):
+            call.pop("index")
+
+
+def index_always_zero(events: Events) -> None:
+    for event in events:
+        for call in _calls_in(event):
+            call["index"] = 0
+
+
+def cut_inside_arguments(events: Events) -> None:
+    """The stream ends, politely, in the middle of the last call's arguments."""
+    heads = [place for place, event in enumerate(events) if any("id" in call for call in _calls_in(event))]
+    if heads:
+        pieces = sum(bool(_calls_in(event)) for event in events[heads[-1] + 1 :])
+        del events[heads[-1] + 1 + pieces // 2 :]
+
+
+def done_missing(events: Events) -> None:
+    events.remove(DONE)
+
+
+def error_in_the_middle(events: Events) -> None:
+    """An error object instead of what would follow."""
+    del events[max(2, len(events) // 2) :]
+    events.append({"error": {"code": 502, "message": "Upstream went away (simulated)", "type": "upstream_error"}})
+
+
+def usage_missing(events: Events) -> None:
+    events[:] = [event for event in events if isinstance(event, str) or "usage" not in event]
+
+
+STREAM_DRIFTS: dict[str, StreamDrift] = {
+    drift.__name__: drift
+    for drift in (
+        index_missing,
+        index_always_zero,
+        cut_inside_arguments,
+        done_missing,
+        error_in_the_middle,
+        usage_missing,
+    )
+}
