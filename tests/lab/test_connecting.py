@@ -43,6 +43,11 @@ def test_mending_a_provider_lifts_its_pause() -> None:
         (Connection("A", "ftp://x"), "base_url"),
         (Connection("A", "nonsense"), "base_url"),
         (Connection("A", "http://[::bad"), "base_url"),
+        (Connection("A", "https://user:planted@x/v1"), "base_url"),
+        (Connection("A", "https://x/v1?api-key=planted"), "base_url"),
+        (Connection("A", "https://x/v1#planted"), "base_url"),
+        (Connection("A", "https://x:port"), "base_url"),
+        (Connection("A", "http://x", api_prefix="/v1?api-key=planted"), "api_prefix"),
         (Connection("A", "http://x", template="none-such"), "template"),
         (Connection("A", "http://x", option_defaults={"tools": []}), "option_defaults"),
         (Connection("A", "http://x", headers={"a": 1}), "headers"),
@@ -55,6 +60,7 @@ def test_what_cannot_be_connected_is_said_by_field(wish: Connection, name: str) 
     with pytest.raises(ConnectRefused) as refused:
         connecting.connect(wish)
     assert list(refused.value.errors) == [name]
+    assert "planted" not in str(refused.value)
 
 
 def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:

@@ -139,6 +139,14 @@ def test_openrouter_is_made_from_its_variables(scripted: ScriptedProvider, monke
     assert Run.objects.get().trial_count == 4
 
 
+def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "https://user:planted@example.test/api")
+    error = refused(provider=None, models="gpt")
+    assert "OPENROUTER_BASE_URL cannot be used" in str(error)
+    assert "planted" not in str(error)
+
+
 def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)

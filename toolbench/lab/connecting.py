@@ -2,15 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from django.db import transaction
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import RESERVED
 from toolbench.engine.presets import model_workarounds
+from toolbench.lab.addresses import address_trouble, prefix_trouble
 from toolbench.lab.finishing import end_orphans, finish_runs
 from toolbench.lab.keys import KeyUnavailable, encrypt, endpoint_key
 from toolbench.lab.models import Model, Provider
@@ -143,34 +143,31 @@ def _has_key(provider: Provider) -> bool:
 
 
 def _check(wish: Connection, *, other_than: int | None) -> None:
-    errors: dict[str, list[str]] = {}
-    name = wish.name.strip()
-    if not 0 < len(name) <= 80:
-        errors["name"] = ["A provider needs a name of at most 80 characters."]
-    elif Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists():
-        errors["name"] = [f"There is a provider named {name} already."]
-    if not _is_address(wish.base_url):
-        errors["base_url"] = ["The base URL begins with http:// or https:// and names a host."]
-    if wish.template and wish.template not in all_templates():
-        errors["template"] = [f"There is no template {wish.template}."]
-    if reserved := sorted(RESERVED & wish.option_defaults.keys()):
-        errors["option_defaults"] = [f"{', '.join(reserved)} belong to the loop and cannot be defaults."]
-    if not all(isinstance(value, str) for value in wish.headers.values()):
-        errors["headers"] = ['Headers are an object of texts, such as {"X-Title": "Toolbench"}.']
-    if not 1 <= wish.max_attempts <= 10:
-        errors["max_attempts"] = ["Between 1 and 10 attempts are made."]
-    if not 1 <= wish.concurrency <= 1000:
-        errors["concurrency"] = ["Between 1 and 1000 trials can be in flight at once."]
-    if errors:
+    troubles = [("name", _name_trouble(wish.name.strip(), other_than)), *_troubles(wish)]
+    if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
 
 
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text.strip())
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+def _name_trouble(name: str, other_than: int | None) -> str:
+    if not 0 < len(name) <= 80:
+        return "A provider needs a name of at most 80 characters."
+    taken = Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists()
+    return f"There is a provider named {name} already." if taken else ""
+
+
+def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
+    """A sentence by field, "" where nothing is wrong."""
+    yield "base_url", address_trouble(wish.base_url)
+    yield "api_prefix", prefix_trouble(wish.api_prefix)
+    known = not wish.template or wish.template in all_templates()
+    yield "template", "" if known else f"There is no template {wish.template}."
+    reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
+    yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
+    texts = all(isinstance(value, str) for value in wish.headers.values())
+    yield "headers", "" if texts else 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
+    yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
+    at_once = 1 <= wish.concurrency <= 1000
+    yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
 
 
 def _fill(provider: Provider, wish: Connection) -> Provider:

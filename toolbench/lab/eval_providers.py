@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
+from toolbench.lab.addresses import address_trouble
 from toolbench.lab.eval_options import PREFIX, EvalOptions
 from toolbench.lab.eval_request import OPENROUTER, EvalRefused
 from toolbench.lab.keys import KeyUnavailable, endpoint_key
@@ -19,7 +20,7 @@ _HEADERS = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 
 def bring_openrouter_up_to_date(environment: Mapping[str, str]) -> tuple[str, ...]:
     """With a key in the environment there is an OpenRouter provider, and it has the address and headers that the
-    environment names. Says what it changed; without a key it changes nothing."""
+    environment names. Says what it changed; without a key it changes nothing. Raises EvalRefused."""
     if not environment.get(KEY, "").strip():
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
@@ -37,13 +38,19 @@ def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
     """What differs from the row."""
     said: JsonObject = {}
     if f"{PREFIX}BASE_URL" in environment:
-        said["base_url"] = environment[f"{PREFIX}BASE_URL"].strip().rstrip("/")
+        said["base_url"] = _address(environment[f"{PREFIX}BASE_URL"])
     if f"{PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{PREFIX}API_PREFIX"].strip()
     headers = {name: environment.get(PREFIX + variable, "").strip() for variable, name in _HEADERS.items()}
     if any(headers.values()):
         said["headers"] = {**provider.headers, **{name: value for name, value in headers.items() if value}}
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
+
+
+def _address(text: str) -> str:
+    if trouble := address_trouble(text):
+        raise EvalRefused(f"{PREFIX}BASE_URL cannot be used. {trouble}")
+    return text.strip().rstrip("/")
 
 
 def check_reachable(models: Iterable[Model]) -> None:
