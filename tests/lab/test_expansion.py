@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from django.conf import settings
 
@@ -168,3 +170,25 @@ def test_configurations_can_be_spelled_out() -> None:
         ("constrained", ""),
         ("native", "weather-1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "deterministic"),
+    [
+        ({}, False),
+        ({"profiles": ("greedy",)}, True),
+        ({"overrides": {"llm_options_defaults": {"temperature": 0}}}, True),
+        ({"overrides": {"request_overrides": {"temperature": 0.0}}}, True),
+        ({"profiles": ("greedy",), "overrides": {"request_overrides": {"temperature": 0.5}}}, False),
+    ],
+)
+def test_a_cell_is_deterministic_by_the_temperature_that_is_sent(asked: dict[str, Any], deterministic: bool) -> None:
+    SamplingProfile.objects.create(name="greedy", options={"temperature": 0})
+    plan = expand(RunRequest(models=(make_model().pk,), scenarios=("happy_path",), **asked))
+    assert [cell.deterministic for cell in plan.cells] == [deterministic]
+
+
+def test_a_providers_default_temperature_counts_too() -> None:
+    model = make_model(provider=make_provider(option_defaults={"temperature": 0}))
+    plan = expand(RunRequest(models=(model.pk,), scenarios=("happy_path",)))
+    assert plan.cells[0].deterministic

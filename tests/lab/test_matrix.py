@@ -4,9 +4,20 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_published, make_run, make_trials
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_published,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_all,
+)
 from toolbench.lab.matrix import get_matrix, settled
 from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.metrics import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
 
 pytestmark = pytest.mark.django_db
@@ -113,15 +124,32 @@ def test_not_applicable_is_neither_pass_nor_fail() -> None:
     assert get_matrix(REAL).summary.below == 0
 
 
-def test_the_interval_is_withheld_at_temperature_zero_where_answers_repeat() -> None:
-    cell = make_cell(make_config(make_run(), options={"temperature": 0}))
-    for trial in make_trials(cell, **{"pass": 10}):
-        trial.answer_hash = "same"
-        trial.save()
-    Cell.objects.update(distinct=1)
+def answered_alike(cell: Cell, count: int = 10) -> Cell:
+    for _ in range(count):
+        make_trial(cell, answer_hash="the same")
+    recompute_all()
+    return cell
+
+
+RATES = [name for name, metric in METRICS.items() if metric.rate and not metric.of_control]
+
+
+@pytest.mark.parametrize("metric", [name for name in RATES if name != "parse"])
+def test_every_interval_is_withheld_where_a_deterministic_endpoint_repeats_itself(metric: str) -> None:
+    answered_alike(make_cell(make_config(make_run()), deterministic=True))
+    rate = get_matrix(MatrixQuery(scope="real", metric=metric)).rows[0].rate
+    assert rate is not None
+    assert rate.n
+    assert (rate.withheld, rate.against, rate.distinct) == (True, "open", 1)
+
+
+def test_equal_answers_of_an_endpoint_that_samples_keep_their_interval() -> None:
+    config = make_config(make_run())
+    answered_alike(make_cell(config))
+    make_trials(make_cell(config, "type_error_recovery", deterministic=True), **{"pass": 3})
     rate = get_matrix(REAL).rows[0].rate
     assert rate is not None
-    assert rate.withheld
+    assert not rate.withheld
 
 
 def test_no_row_is_best_while_intervals_overlap() -> None:

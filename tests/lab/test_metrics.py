@@ -18,7 +18,7 @@ SEEN = Tally(
         ("given", 6, 8),
         ("delivered", 6, 10),
         ("first", 4, 8),
-        ("parity", 5, 9),
+        ("parity", 5, 8),
         ("structured", 15, 16),
         ("schema", 18, 20),
         ("parse", 2, 17),

@@ -4,7 +4,7 @@ from math import ceil
 
 import pytest
 
-from toolbench.lab.rates import rate_of, trials_to_decide, without_repeats
+from toolbench.lab.rates import rate_of, trials_to_decide
 
 
 def test_forty_of_forty_has_the_interval_of_wilson() -> None:
@@ -26,10 +26,9 @@ def test_rounding_never_claims_all_or_nothing() -> None:
     assert rate_of(1002, 1120).percent == "89"
 
 
-def test_the_interval_of_a_deterministic_endpoint_is_withheld_where_answers_repeat() -> None:
-    assert without_repeats(rate_of(10, 10, distinct=1)).withheld
-    assert not without_repeats(rate_of(10, 10, distinct=10)).withheld
-    assert without_repeats(rate_of(10, 10, target=50, distinct=1)).against == "open"
+def test_a_withheld_interval_decides_nothing_and_promises_nothing() -> None:
+    assert rate_of(10, 10, target=50, distinct=1, withheld=True).against == "open"
+    assert trials_to_decide(rate_of(10, 10, target=50, distinct=1, withheld=True)) is None
 
 
 def test_more_trials_at_the_same_share_would_decide() -> None:

@@ -51,9 +51,11 @@ def rates_text(answered: Rate, delivered: Rate) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """`9/10 (90 %, 60 to 98)`; a dash without trials."""
+    """`9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none may be claimed."""
     if not rate.n:
         return "–"
+    if rate.withheld:
+        return f"{rate.k}/{rate.n}, {rate.distinct} distinct"
     return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent})"
 
 

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy, policy_json, resolve
 from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.evals import examples, scenarios
@@ -238,6 +239,11 @@ def policy_hash(policy: Policy) -> str:
     return hashlib.sha256(json.dumps(policy_json(policy), sort_keys=True).encode()).hexdigest()
 
 
+def samples_at_zero(policy: Policy) -> bool:
+    """Whether the temperature that is sent is 0, whichever layer asks for it."""
+    return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
+
+
 def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[PlannedCell], list[Skipped]]:
     kept: list[PlannedCell] = []
     skipped: list[Skipped] = []
@@ -261,6 +267,7 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
         scenario_group=scenario.group,
         control=scenario.control,
         applicable=applicable,
+        deterministic=samples_at_zero(policy),
         least_requests=int(applicable),
         most_requests=policy.max_turns * attempts if applicable else 0,
     )

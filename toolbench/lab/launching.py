@@ -142,6 +142,7 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
             scenario_group=cell.scenario_group,
             control=cell.control,
             instance_kind=run.instance_kind,
+            deterministic=cell.deterministic,
             position=position,
         )
         for position, cell in enumerate(plan.cells)

@@ -7,13 +7,13 @@ from itertools import groupby
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
-from django.db.models import Case, Count, F, Max, Min, Q, QuerySet, Sum, When
+from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.metrics import METRICS, P95_FROM, Figure, Metric, cost_per_success, tokens_per_trial
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
-from toolbench.lab.rates import Rate, without_repeats
-from toolbench.lab.tallies import SUMMED, Tally, pooled
+from toolbench.lab.rates import Rate
+from toolbench.lab.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.trials import TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind")
@@ -160,8 +160,7 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
     enough = Q(answered__gte=P95_FROM)
     lines = cells.annotate(**key, answered=F("passed") + F("failed")).order_by().values(*identity)
     summed = lines.annotate(
-        cells=Count("pk"),
-        **{f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")},
+        **sums(),
         p50_low=Min("p50_ms"),
         p50_high=Max("p50_ms"),
         p95_low=Min("p95_ms", filter=enough),
@@ -171,7 +170,6 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         hashes=ArrayAgg("config__policy_hash", distinct=True),
         simulated=BoolOr("run__simulated"),
         mixed_upstreams=BoolOr("config__mixed_upstreams"),
-        deterministic=Max(Case(When(config__options__temperature=0, then=1), default=0)),
         first=Min("run__created_at"),
         last=Max("run__created_at"),
     )
@@ -215,7 +213,7 @@ def _row(
         again=False,
         tally=tally,
         control=control,
-        rate=without_repeats(rate) if rate and any(line["deterministic"] for line in shown) else rate,
+        rate=rate,
         figure=figures.get(metric.name),
         p50=p50,
         p95=p95,
@@ -232,11 +230,10 @@ def _row(
 
 
 def _scenario(line: dict[str, Any]) -> ScenarioSums:
-    sums = {name: line[f"sum_{name}"] for name in SUMMED}
     return ScenarioSums(
         scenario=line["scenario"],
         control=line["control"],
-        tally=Tally(cells=line["cells"], cost=line["sum_cost"], **sums),
+        tally=tally_of(line),
         p50=Figure(line["p50_low"], line["p50_high"], "ms") if line["p50_low"] is not None else None,
         p95=Figure(line["p95_low"], line["p95_high"], "ms") if line["p95_low"] is not None else None,
     )
@@ -270,8 +267,8 @@ def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
 def _summary(rows: list[MatrixRow]) -> Summary:
     judged = [row.rate for row in rows if row.rate and row.rate.n and row.applicable]
     against = [rate.against for rate in judged]
-    best = max((rate.low for rate in judged), default=0.0)
-    near = sum(rate.high >= best for rate in judged)
+    best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
+    near = sum(rate.withheld or rate.high >= best for rate in judged)
     return Summary(
         trials=sum(row.tally.done + row.control.done for row in rows),
         clears=against.count("clears"),

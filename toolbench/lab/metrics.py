@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally
 
 P95_FROM = 60  # trials with an answer; below, p95 is no number
@@ -31,27 +31,23 @@ class Figure:
 
 
 def _first_attempt(tally: Tally, target: int | None) -> Rate:
-    return rate_of(tally.first_attempt_passed, _answered(tally), target=target)
+    return tally.rate(tally.first_attempt_passed, tally.answered, target)
 
 
 def _parity(tally: Tally, target: int | None) -> Rate:
-    return rate_of(tally.parity_passed, tally.passed + tally.failed, target=target)
+    return tally.rate(tally.parity_passed, tally.answered, target)
 
 
 def _structured(tally: Tally, target: int | None) -> Rate:
-    return rate_of(tally.structured_answers, tally.calling_answers, target=target)
+    return tally.rate(tally.structured_answers, tally.calling_answers, target)
 
 
 def _schema(tally: Tally, target: int | None) -> Rate:
-    return rate_of(tally.valid_calls, tally.calls, target=target)
+    return tally.rate(tally.valid_calls, tally.calls, target)
 
 
 def _parse_errors(tally: Tally, target: int | None) -> Rate:
-    return rate_of(tally.parse_error_turns, tally.calling_turns)
-
-
-def _answered(tally: Tally) -> int:
-    return tally.passed + tally.failed - tally.deadline_failed
+    return tally.rate(tally.parse_error_turns, tally.calling_turns)
 
 
 def tokens_per_trial(tally: Tally) -> Figure | None:

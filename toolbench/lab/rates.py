@@ -1,6 +1,6 @@
 """A rate as it may be shown: k of n with its Wilson interval, read against a target. Never one without the other."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from toolbench.evals.statistics import more_trials_to_clear
@@ -70,22 +70,16 @@ def wilson(k: int, n: int) -> tuple[float, float]:
     return (0.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
 
 
-def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None) -> Rate:
+def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None, withheld: bool = False) -> Rate:
     """The rate of `k` in `n`."""
     low, high = wilson(k, n)
-    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct)
-
-
-def without_repeats(rate: Rate) -> Rate:
-    """The rate of a deterministic endpoint (temperature 0, a seed it honours): its interval is withheld where some
-    answers are the same."""
-    return replace(rate, withheld=rate.distinct is not None and rate.distinct < rate.n)
+    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)
 
 
 def trials_to_decide(rate: Rate) -> int | None:
     """How many more trials would decide against the target if the share stayed as it is; None when it is decided
     already or stands on the target."""
-    if rate.target is None or not rate.n or rate.against != "open":
+    if rate.target is None or not rate.n or rate.withheld or rate.against != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:
         return more_trials_to_clear(rate.k, rate.n, rate.target / 100)

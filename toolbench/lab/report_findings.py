@@ -42,7 +42,7 @@ def _hardest(cells: Sequence[Cell]) -> Iterator[Finding]:
     if len(tried) < 2:
         return
     (rate, name), (_, second) = tried[:2]
-    alone = rate.high < min(other.low for other, _ in tried[1:])
+    alone = not any(one.withheld for one, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
     doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
     yield Finding("hardest_scenario", f"Hardest scenario: {name}, {rate_text(rate)}{doubt}.")
 
@@ -94,7 +94,7 @@ def _by_profile(reports: Sequence[ConfigReport]) -> dict[tuple[str, ...], dict[s
     for report in reports:
         config, label = report.config, report.label
         asked = (label.strategy, label.fallback_profile, config.method, config.examples)
-        rate = report.rates.answered(report.rates.tools)
+        rate = report.rates.tools.given_an_answer()
         if rate.n and not rate.withheld:
             groups[config.model_name, config.provider_name, *asked][config.profile] = rate
     return groups

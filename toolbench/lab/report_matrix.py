@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.eval_text import rate_text
 from toolbench.lab.models import Run
-from toolbench.lab.rates import Rate
 from toolbench.lab.report_findings import Finding
 from toolbench.lab.report_summary import ConfigReport
 
@@ -92,15 +91,9 @@ def _most_common(found: Counter[str]) -> list[tuple[str, int]]:
 def _ours(report: ConfigReport) -> list[str]:
     config, rates = report.config, report.rates
     parts = (rates.overall, rates.tools, rates.control)
-    both = [text for sums in parts for text in (_rate(rates.answered(sums)), _rate(sums.delivered()))]
+    both = [text for sums in parts for text in (rate_text(sums.given_an_answer()), rate_text(sums.delivered()))]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [*map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable)]
-
-
-def _rate(rate: Rate) -> str:
-    if rate.withheld:
-        return f"{rate.k}/{rate.n}, {rate.distinct} distinct"
-    return rate_text(rate)
 
 
 def cell(text: str) -> str:

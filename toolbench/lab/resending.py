@@ -72,4 +72,5 @@ def _copy_cell(cell: Cell, run: Run, config: RunConfig) -> Cell:
         scenario_group=cell.scenario_group,
         control=cell.control,
         instance_kind=cell.instance_kind,
+        deterministic=cell.deterministic,
     )

@@ -145,6 +145,7 @@ class PlannedCell:
     scenario_group: str
     control: bool
     applicable: bool
+    deterministic: bool
     least_requests: int  # per trial
     most_requests: int
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Aggregate, Count, F, Q, Sum
 
 from toolbench.lab.models import Cell
 from toolbench.lab.rates import Rate, rate_of
@@ -35,7 +38,8 @@ SUMMED = (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Sums over `cells` cells. `cost` is None when no endpoint named one."""
+    """Sums over `cells` cells. `cost` is None when no endpoint named one. `repeating` counts cells of a deterministic
+    endpoint in which an answer came more than once: no interval may be claimed for them."""
 
     cells: int = 0
     queued: int = 0
@@ -61,6 +65,7 @@ class Tally:
     calling_answers: int = 0
     parse_error_turns: int = 0
     calling_turns: int = 0
+    repeating: int = 0
     cost: float | None = None
 
     @property
@@ -83,26 +88,49 @@ class Tally:
             "queued": self.queued,
         }
 
+    @property
+    def answered(self) -> int:
+        """Trials with an answer: infrastructure and our own deadline left out."""
+        return self.passed + self.failed - self.deadline_failed
+
+    def rate(self, k: int, n: int, target: int | None = None) -> Rate:
+        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent."""
+        return rate_of(k, n, target=target, distinct=self.distinct or None, withheld=bool(self.repeating))
+
     def given_an_answer(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""
-        answered = self.passed + self.failed - self.deadline_failed
-        return rate_of(self.passed, answered, target=target, distinct=self.distinct or None)
+        return self.rate(self.passed, self.answered, target)
 
     def delivered(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline count as failures."""
-        return rate_of(self.passed, self.passed + self.failed + self.infra, target=target)
+        return self.rate(self.passed, self.passed + self.failed + self.infra, target)
 
 
 def tally(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
     costs = [cell.cost for cell in cells if cell.cost is not None]
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
-    return Tally(cells=len(cells), cost=sum(costs) if costs else None, **sums)
+    return Tally(cells=len(cells), repeating=sum(map(_repeats, cells)), cost=sum(costs) if costs else None, **sums)
+
+
+def _repeats(cell: Cell) -> bool:
+    return cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed
+
+
+def sums() -> dict[str, Aggregate]:
+    """What a grouped query over cells is annotated with, for `tally_of` to read."""
+    repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
+    counted = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
+    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
+
+
+def tally_of(line: Mapping[str, Any]) -> Tally:
+    return Tally(**{name: line[f"sum_{name}"] for name in ("cells", "repeating", *SUMMED, "cost")})
 
 
 def pooled(tallies: Iterable[Tally]) -> Tally:
     """The sum of sums."""
     tallies = tuple(tallies)
     costs = [one.cost for one in tallies if one.cost is not None]
-    sums = {name: sum(getattr(one, name) for one in tallies) for name in ("cells", *SUMMED)}
+    sums = {name: sum(getattr(one, name) for one in tallies) for name in ("cells", "repeating", *SUMMED)}
     return Tally(cost=sum(costs) if costs else None, **sums)
