@@ -7,6 +7,7 @@ A dialect is one value in `families/`; reading is one decoder for all of them.""
 from collections.abc import Iterable
 
 from toolbench.engine.formats.decoder import Decoder
+from toolbench.engine.formats.holding import can_hold
 from toolbench.engine.formats.registry import AUTO, format_named, names
 from toolbench.engine.formats.rendering import render, render_result, render_results, render_tools, result_role
 from toolbench.engine.formats.values import ParsedText, Piece, TextCall, Tool, known_tools
@@ -17,6 +18,7 @@ __all__ = [
     "ParsedText",
     "Piece",
     "TextCall",
+    "can_hold",
     "names",
     "parse",
     "render",

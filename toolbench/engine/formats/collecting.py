@@ -35,6 +35,7 @@ class Collecting:
         self._told: list[str] = []  # text and calls as they stood, for the case that all of it was reasoning
         self._gap = ""  # separators behind a call, which are text only if text follows
         self._behind_call = False
+        self._line_ended = self._blank = True
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed: tuple[str, Sequence[Found]] | None = None
@@ -42,7 +43,7 @@ class Collecting:
     @property
     def blank(self) -> bool:
         """Whether nothing but white space and reasoning was found so far."""
-        return not self._calls and not self._proposed and not any(text.strip() for text in self._text)
+        return self._blank and not self._calls and not self._proposed
 
     @property
     def thought(self) -> bool:
@@ -50,8 +51,7 @@ class Collecting:
 
     def at_line(self) -> bool:
         """Whether a line begins here; one does behind a call."""
-        last = next((text for text in reversed(self._text) if text.strip(" \t")), "\n")
-        return self._behind_call or last.rstrip(" \t").endswith("\n")
+        return self._behind_call or self._line_ended
 
     def say(self, text: str) -> None:
         if not text:
@@ -69,6 +69,9 @@ class Collecting:
         self._put(text)
 
     def _put(self, text: str) -> None:
+        if visible := text.rstrip(" \t"):
+            self._line_ended = visible.endswith("\n")
+        self._blank = self._blank and not text.strip()
         self._text.append(text)
         self.news.append(Piece("text", text))
 
@@ -110,6 +113,7 @@ class Collecting:
             self.note("call_in_reasoning")
         self._text, self._calls, self._proposed = [], [], None
         self._gap, self._behind_call = "", False
+        self._line_ended = self._blank = True
         self.news.append(Piece("void", self._reasoning[0]))
 
     def parsed(self) -> ParsedText:

@@ -106,7 +106,8 @@ class Prompt:
 @dataclass(frozen=True, slots=True)
 class Holds:
     """What a format can write and read back: names and argument keys that match whole, strings without any of
-    `never`, at most `calls` calls; `schema` where values need one to get their type back; `ids` where it keeps them."""
+    `never`, at most `calls` calls; `schema` where values need one to get their type back; `ids` where it keeps them;
+    `bare_keys` where the rule for keys goes for nested objects too."""
 
     name: str = r"\S+"
     key: str = r"(?s).*"
@@ -114,6 +115,7 @@ class Holds:
     calls: int = 1000
     schema: bool = False
     ids: bool = False
+    bare_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -121,7 +121,7 @@ class NamedJson:
         if not name:
             return self.otherwise(body, known, cut=cut) if begin else Reading(problem="call_unreadable")
         if begin is None:
-            complete = not cut or name in known.schemas
+            complete = not cut or known.takes_nothing(name)
             return Reading((Found(name, {}, made),)) if complete else Reading(problem="call_cut")
         notes: set[str] = set()
         try:

@@ -56,6 +56,10 @@ class Known:
         found = properties.get(name) if isinstance(properties, Mapping) else None
         return found if isinstance(found, Mapping) else None
 
+    def takes_nothing(self, tool: str) -> bool:
+        """Whether a known tool has no parameters at all, so that its name alone is a whole call."""
+        return tool in self.schemas and not self.schemas[tool].get("properties")
+
 
 def known_tools(tools: Iterable[Tool], *, guess_untyped: bool = False) -> Known:
     """OpenAI tool objects (wrapped or flat) and ToolDefinitions; what has no name is left out."""

@@ -107,7 +107,7 @@ def _dsml_format(name: str, wrapper: str, prompt: Prompt) -> Format:
         prompt,
         dropped=(*_DSML_DROPPED, *_STOPS),
         bare=bare_json,
-        holds=Holds(r"[^\s<>|｜\"']+", r"[^\">]+", ("DSML",)),
+        holds=Holds(r"[^\s<>|｜\"']+", r"[^\s\">]+", ("DSML",)),
     )
 
 

@@ -130,7 +130,7 @@ def _format(name: str, tokens: tuple[str, str, str], prompt: Prompt, reasoning: 
         dropped=(closer, "<turn|>", "<end_of_turn>"),
         reasoning=reasoning,
         bare=bare_json,
-        holds=Holds(r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, opener, closer)),
+        holds=Holds(r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, opener, closer), bare_keys=True),
     )
 
 

@@ -1,6 +1,5 @@
 """Kimi K2, whose ids are part of the text, and K3, which writes tags."""
 
-import json
 import re
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
@@ -52,7 +51,7 @@ _TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: 
 
 def _k3_call(call: TextCall, place: int) -> str:
     values = (
-        f'{_VALUE} key={json.dumps(key)} type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
+        f'{_VALUE} key="{key}" type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
         for key, value in call.arguments.items()
     )
     return f'{_CALL} tool="{call.name}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'

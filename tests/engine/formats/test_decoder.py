@@ -1,0 +1,148 @@
+"""What holds for every text: it never raises, it does not matter how it is split, and it costs its length."""
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from tests.engine.formats.cases import DATA, TOOLS, fed, golden_cases
+from toolbench.engine.formats import TextCall, names, parse, render, stream
+from toolbench.engine.formats.registry import FORMATS
+
+_WORDS = json.loads((DATA / "odd.json").read_text())
+ODD = [*_WORDS["odd"], "-" * 40, "[" * 40, '{"a":' * 40, "9" * 5000]
+
+
+def _markers() -> list[str]:
+    """Every word that any format looks for."""
+    found: set[str] = set()
+    for form in FORMATS:
+        found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
+        for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
+            found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
+    return sorted(found)
+
+
+MARKERS = _markers()
+WRITTEN = [render([TextCall("bash", {"command": "ls"}), TextCall("ping", {})], format=form.name) for form in FORMATS]
+
+
+def _texts(seed: int, count: int) -> Iterator[str]:
+    """Markers and odd ends thrown together, and well-written calls that were spoilt."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        if draw.random() < 0.5:
+            yield "".join(draw.choice(draw.choice((MARKERS, ODD))) for _ in range(draw.randint(1, 25)))
+            continue
+        text = "".join(draw.choice(WRITTEN) for _ in range(draw.randint(1, 3)))
+        for _ in range(draw.randint(0, 6)):
+            at = draw.randrange(len(text) + 1)
+            text = text[:at] + draw.choice(draw.choice((MARKERS, ODD))) + text[at + draw.choice((0, 0, 1, 5, 20)) :]
+        yield text
+
+
+@pytest.mark.parametrize("form", names())
+def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
+    draw = random.Random(form)
+    for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
+        assert fed(text, form, draw) == parse(text, format=form, tools=TOOLS)
+
+
+def test_one_character_at_a_time_gives_what_the_whole_gives() -> None:
+    for text in _texts(seed=7, count=60):
+        assert fed(text, "auto", 1) == parse(text, tools=TOOLS)
+
+
+def test_the_news_add_up_to_what_is_parsed() -> None:
+    for case in golden_cases():
+        decoder = stream(case.format, TOOLS)
+        news = [piece for start in range(0, len(case.text), 3) for piece in decoder.feed(case.text[start : start + 3])]
+        parsed = decoder.close()
+        news += decoder.feed("")
+        for place, piece in enumerate(news):
+            if piece.kind == "void":
+                news = news[place + 1 :]
+                break
+
+        assert "".join(piece.text for piece in news if piece.kind == "text").strip() == parsed.text
+        assert tuple(piece.call for piece in news if piece.kind == "call") == parsed.calls
+
+
+def test_a_call_is_told_as_soon_as_its_closer_is_there() -> None:
+    decoder = stream("hermes", TOOLS)
+
+    before = decoder.feed('Hi <tool_call>{"name": "ping"}</tool_call')
+    after = decoder.feed(">")
+
+    assert [piece.kind for piece in before] == ["text"]
+    assert [piece.kind for piece in after] == ["call"]
+
+
+def test_an_open_call_can_be_looked_at_while_it_grows() -> None:
+    decoder = stream("hermes", TOOLS)
+
+    decoder.feed('Hi <tool_call>{"name": "pi')
+
+    assert decoder.partial == '<tool_call>{"name": "pi'
+
+
+def test_nothing_is_read_after_the_end() -> None:
+    decoder = stream("auto", TOOLS)
+    decoder.feed("Hello")
+    parsed = decoder.close()
+    decoder.feed(" there")
+
+    assert decoder.close() == parsed
+    assert parsed.text == "Hello"
+
+
+def test_without_tools_only_marked_calls_are_read() -> None:
+    bare = parse('{"name": "ping", "arguments": {}}')
+    marked = parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
+
+    assert bare.calls == ()
+    assert [call.name for call in marked.calls] == ["ping"]
+
+
+REPEATED = _WORDS["repeated"]
+STEPS = 4  # calls of functions per character of an answer, at most
+
+
+class _Counted:
+    """Counts the calls of functions, Python's and C's."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        self.calls += event in ("call", "c_call")
+
+    def of(self, text: str, size: int) -> int:
+        decoder = stream("auto", TOOLS)
+        self.calls = 0
+        sys.setprofile(self)
+        for start in range(0, len(text), size):
+            decoder.feed(text[start : start + size])
+        decoder.close()
+        sys.setprofile(None)
+        return self.calls
+
+
+@pytest.mark.parametrize("part", REPEATED)
+def test_twice_the_text_costs_twice_the_work(part: str) -> None:
+    small, large = part * (1500 // len(part)), part * (3000 // len(part))
+
+    for size in (1, 10_000):
+        counted = _Counted()
+        assert counted.of(large, size) <= 2.5 * counted.of(small, size) + 500
+
+
+def test_a_megabyte_costs_a_bounded_number_of_steps() -> None:
+    text = "".join(case.text + "\n" for case in golden_cases() if case.format == "auto")
+    text *= 1_000_000 // len(text)
+
+    assert _Counted().of(text, 4096) <= STEPS * len(text)
