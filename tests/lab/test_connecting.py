@@ -30,6 +30,28 @@ def test_a_blank_key_leaves_the_stored_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert (edited.key_encrypted, endpoint_key(edited)) == (None, "sk-env")
 
 
+@pytest.mark.parametrize("elsewhere", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
+def test_another_host_is_never_sent_the_key_of_the_old_one(elsewhere: str) -> None:
+    provider = connecting.connect(WISH)
+    with pytest.raises(ConnectRefused, match="enter the key for it") as refused:
+        connecting.edit(provider.pk, Connection("Mine", elsewhere))
+    assert list(refused.value.errors) == ["key"]
+    provider.refresh_from_db()
+    assert (provider.base_url, endpoint_key(provider)) == (WISH.base_url, "sk-1")
+    assert endpoint_key(connecting.edit(provider.pk, Connection("Mine", elsewhere, key="sk-2"))) == "sk-2"
+
+
+def test_another_path_of_the_same_host_keeps_the_key() -> None:
+    provider = connecting.connect(WISH)
+    assert endpoint_key(connecting.edit(provider.pk, Connection("Mine", "https://API.example.test:443/api"))) == "sk-1"
+
+
+def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
+    provider = connecting.connect(WISH)
+    edited = connecting.edit(provider.pk, Connection("Mine", "https://other.test", remove_key=True))
+    assert (edited.key_source, edited.key_encrypted, endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
+
+
 def test_mending_a_provider_lifts_its_pause() -> None:
     provider = make_provider(paused_reason="no key")
     assert connecting.edit(provider.pk, Connection("Example", "http://x", key="k")).paused_reason == ""

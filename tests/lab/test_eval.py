@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from tests.lab.benches import plays_well, scripted_model
 from toolbench.lab import controlling
 from toolbench.lab.catalogue import load
+from toolbench.lab.keys import encrypt
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
 
@@ -145,6 +146,16 @@ def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPat
     error = refused(provider=None, models="gpt")
     assert "OPENROUTER_BASE_URL cannot be used" in str(error)
     assert "planted" not in str(error)
+
+
+def test_a_stored_key_does_not_follow_the_address_to_another_host(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Provider.objects.filter(template="openrouter").update(key_source="stored", key_encrypted=encrypt("sk-stored"))
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
+    assert "another host than the stored key" in str(refused(provider=None, models="gpt"))
+    assert scripted.seen == []
 
 
 def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from django.db import transaction
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import RESERVED
 from toolbench.engine.presets import model_workarounds
-from toolbench.lab.addresses import address_trouble, prefix_trouble
+from toolbench.lab.addresses import address_trouble, prefix_trouble, same_place
 from toolbench.lab.finishing import end_orphans, finish_runs
 from toolbench.lab.keys import KeyUnavailable, encrypt, endpoint_key
 from toolbench.lab.models import Model, Provider
@@ -38,8 +38,8 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a person writes of a provider. A blank `key` leaves a stored one as it is; `key_env` names a variable of
-    the worker's environment. Seconds of None mean the settings' own."""
+    """What a person writes of a provider. A blank `key` leaves a stored one as it is, unless it is to be removed;
+    `key_env` names a variable of the worker's environment. Seconds of None mean the settings' own."""
 
     name: str
     base_url: str
@@ -47,6 +47,7 @@ class Connection:
     template: str = ""
     key: str = field(default="", repr=False)
     key_env: str = ""
+    remove_key: bool = False
     headers: JsonObject = field(default_factory=dict)
     option_defaults: JsonObject = field(default_factory=dict)
     connect_seconds: float | None = None
@@ -79,14 +80,14 @@ def connect(wish: Connection) -> Provider:
     there = Provider.objects.filter(name=wish.name.strip()).first()
     if there is not None and there.template == wish.template and wish.template and not _has_key(there):
         return edit(there.pk, wish)
-    _check(wish, other_than=None)
+    _check(wish, Provider())
     return _fill(Provider(), wish)
 
 
 def edit(provider_id: int, wish: Connection) -> Provider:
     """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
-    _check(wish, other_than=provider_id)
+    _check(wish, provider)
     provider = _fill(provider, wish)
     wake([provider_id])
     return provider
@@ -142,8 +143,9 @@ def _has_key(provider: Provider) -> bool:
         return False
 
 
-def _check(wish: Connection, *, other_than: int | None) -> None:
-    troubles = [("name", _name_trouble(wish.name.strip(), other_than)), *_troubles(wish)]
+def _check(wish: Connection, provider: Provider) -> None:
+    own = [("name", _name_trouble(wish.name.strip(), provider.pk)), ("key", _key_trouble(wish, provider))]
+    troubles = [*own, *_troubles(wish)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
 
@@ -153,6 +155,14 @@ def _name_trouble(name: str, other_than: int | None) -> str:
         return "A provider needs a name of at most 80 characters."
     taken = Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists()
     return f"There is a provider named {name} already." if taken else ""
+
+
+def _key_trouble(wish: Connection, provider: Provider) -> str:
+    """A stored key goes to the host it was entered for and to no other."""
+    kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
+    if not kept or address_trouble(wish.base_url) or same_place(provider.base_url, wish.base_url):
+        return ""
+    return "The address leads to another host: enter the key for it, or choose to remove the stored key."
 
 
 def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
@@ -193,5 +203,5 @@ def _fill_key(provider: Provider, wish: Connection) -> None:
     elif variable := wish.key_env.strip():
         provider.key_source, provider.key_env = Provider.KeySource.ENVIRONMENT, variable
         provider.key_encrypted = None
-    elif provider.key_encrypted is None:
-        provider.key_source, provider.key_env = Provider.KeySource.NONE, ""
+    elif wish.remove_key or provider.key_encrypted is None:
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.NONE, None, ""

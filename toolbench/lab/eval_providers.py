@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
-from toolbench.lab.addresses import address_trouble
+from toolbench.lab.addresses import address_trouble, same_place
 from toolbench.lab.eval_options import PREFIX, EvalOptions
 from toolbench.lab.eval_request import OPENROUTER, EvalRefused
 from toolbench.lab.keys import KeyUnavailable, endpoint_key
@@ -38,7 +38,7 @@ def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
     """What differs from the row."""
     said: JsonObject = {}
     if f"{PREFIX}BASE_URL" in environment:
-        said["base_url"] = _address(environment[f"{PREFIX}BASE_URL"])
+        said["base_url"] = _address(environment[f"{PREFIX}BASE_URL"], provider)
     if f"{PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{PREFIX}API_PREFIX"].strip()
     headers = {name: environment.get(PREFIX + variable, "").strip() for variable, name in _HEADERS.items()}
@@ -47,8 +47,11 @@ def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
 
 
-def _address(text: str) -> str:
-    if trouble := address_trouble(text):
+def _address(text: str, provider: Provider) -> str:
+    trouble = address_trouble(text)
+    if not trouble and provider.key_encrypted is not None and not same_place(text, provider.base_url):
+        trouble = f"It leads to another host than the stored key of {provider.name}: change both on its page."
+    if trouble:
         raise EvalRefused(f"{PREFIX}BASE_URL cannot be used. {trouble}")
     return text.strip().rstrip("/")
 

@@ -91,6 +91,19 @@ def test_a_blank_key_leaves_the_stored_one(owner_client: Client) -> None:
     assert (provider.name, bytes(provider.key_encrypted or b"")) == ("Renamed", before)
 
 
+def test_another_host_asks_for_the_key_again_or_lets_it_be_removed(owner_client: Client) -> None:
+    owner_client.post("/providers/new/", {"name": "Mine", "base_url": "https://x.test", "key": "sk-secret"})
+    provider = Provider.objects.get(name="Mine")
+    address, form = f"/providers/{provider.pk}/", {"name": "Mine", "base_url": "https://evil.test"}
+    refused = owner_client.post(address, form)
+    assert (refused.status_code, "enter the key for it" in refused.content.decode()) == (422, True)
+    assert "Remove the stored key" in owner_client.get(address).content.decode()
+    owner_client.post(address, form | {"remove_key": "on"})
+    provider.refresh_from_db()
+    assert (provider.base_url, provider.key_encrypted, provider.key_source) == ("https://evil.test", None, "none")
+    assert "Remove the stored key" not in owner_client.get(address).content.decode()
+
+
 def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None:
     model = make_model()
     config = make_config(make_run(), model)

@@ -42,6 +42,7 @@ class ProviderForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     key_env = forms.CharField(required=False, max_length=80, label="Or the variable that holds it")
+    remove_key = forms.BooleanField(required=False, label="Remove the stored key")
     concurrency = forms.IntegerField(required=False, initial=8, label="Trials at once")
     max_attempts = forms.IntegerField(required=False, initial=3, label="Attempts for a request")
     connect_seconds = forms.FloatField(required=False, min_value=0.1, max_value=600, label="Connect timeout, s")
@@ -58,7 +59,7 @@ class ProviderForm(forms.Form):
     @classmethod
     def of(cls, provider: Provider) -> "ProviderForm":
         """The form filled with a provider; its key is never shown."""
-        names = [name for name in cls.base_fields if name not in {"key", "headers", "option_defaults"}]
+        names = [name for name in cls.base_fields if name not in {"key", "remove_key", "headers", "option_defaults"}]
         texts = {name: _text(getattr(provider, name)) for name in ("headers", "option_defaults")}
         return cls(initial={name: getattr(provider, name) for name in names} | texts)
 
@@ -74,6 +75,7 @@ class ProviderForm(forms.Form):
             template=data["template"],
             key=data["key"],
             key_env=data["key_env"],
+            remove_key=data["remove_key"],
             headers=data["headers"],
             option_defaults=data["option_defaults"],
             connect_seconds=data["connect_seconds"],
