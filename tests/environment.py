@@ -23,7 +23,7 @@ os.environ |= {
     "TOOLBENCH_VAR": str(VAR),
     "DATABASE_URL": f"postgresql://postgres@{quote(str(SOCKETS), safe='')}/toolbench",
     "REDIS_URL": f"unix://{SOCKETS}/valkey.sock?db={_NUMBER}",
-    "TOOLBENCH_LEASE_SECONDS": "2",
+    "TOOLBENCH_LEASE_SECONDS": "3",
     "TOOLBENCH_HEARTBEAT_SECONDS": "0.5",
     "TOOLBENCH_SWEEP_SECONDS": "0.5",
     "STATIC_COLLECTED": "",

@@ -18,7 +18,7 @@ from django.conf import settings
 from toolbench.running.children import Child, Spec
 from toolbench.running.servers import Postgres, Valkey
 
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 180
 _ROOT = Path(settings.BASE_DIR)
 _SIDE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
 

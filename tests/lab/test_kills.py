@@ -25,7 +25,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def provider() -> Iterator[ScriptedProvider]:
-    with ScriptedProvider(slowly(0.15)) as scripted:
+    with ScriptedProvider(slowly(0.5)) as scripted:
         yield scripted
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from toolbench.running.places import ROOT, Lock
 
-_PATIENCE_SECONDS = 90
+_PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]
 _NAMES = {
     "postgres": "/bin/postgres",
