@@ -8,6 +8,8 @@ import dj_database_url
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 from plotly import __file__ as plotly_file
 
+from toolbench.private_files import make_once
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("TOOLBENCH_VAR", BASE_DIR / "var"))
 
@@ -25,22 +27,22 @@ def _broker_url(redis_url: str) -> str:
 
 def _running(name: str, default: str) -> str:
     """A server's address: from the environment, else that of the `make up` that runs on this checkout."""
-    written = VAR_DIR / "running.json"
-    started: dict[str, str] = json.loads(written.read_text())["environment"] if written.exists() else {}
-    return os.environ.get(name) or started.get(name, default)
+    return os.environ.get(name) or _started().get(name, default)
+
+
+def _started() -> dict[str, str]:
+    """What a running `make up` says of itself; nothing when none runs, or when what is there cannot be read."""
+    try:
+        return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _secret_key() -> str:
     """The key from the environment, else one kept in a file of mode 0600 below var/."""
     if key := os.environ.get("SECRET_KEY"):
         return key
-    path = VAR_DIR / "secret_key"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(os.urandom(32).hex())
-    return path.read_text()
+    return make_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
 
 
 SECRET_KEY = _secret_key()

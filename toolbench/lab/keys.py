@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 
 from toolbench.lab.models import Provider
+from toolbench.private_files import make_once
 
 
 class KeyUnavailable(Exception):
@@ -58,21 +59,5 @@ def endpoint_key(provider: Provider) -> str:
 
 def _box(*, make: bool) -> Fernet:
     path = Path(settings.KEY_FILE)
-    if make:
-        _make_file(path)
-    return Fernet(path.read_bytes().strip())
-
-
-def _make_file(path: Path) -> None:
-    """Leaves a file that is already there alone; of two processes that come at once, one makes it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(Fernet.generate_key())
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return
-    finally:
-        os.unlink(fresh)
+    held = make_once(path, Fernet.generate_key) if make else path.read_bytes()
+    return Fernet(held.strip())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolbench.private_files import replace
 from toolbench.running.problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,12 +58,12 @@ class State:
     environment: dict[str, str]
 
     def write(self, path: Path) -> None:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"base": self.base, "sockets": self.sockets, "environment": self.environment}, file, indent=1)
+        said = {"base": self.base, "sockets": self.sockets, "environment": self.environment}
+        replace(path, json.dumps(said, indent=1).encode())
 
 
 def read_state(path: Path) -> State | None:
-    """What the last start wrote; None if there was none or it was interrupted while writing."""
+    """What the last start wrote; None if there was none, or none that can be read."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
