@@ -13,7 +13,7 @@ from toolbench.lab.models import Run
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
-INSTANCES = [("parity", "the case study's own wording, the same every time"), ("drawn", "drawn anew for every repeat")]
+INSTANCES = [("parity", "the case study's own wording; weather and intent take turns through a fixed list"), ("drawn", "drawn anew for every repeat")]
 
 
 class LaunchForm(forms.Form):
@@ -112,11 +112,11 @@ def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
     try:
         plan = expand(form.to_request())
         confirmed = form.data.get("confirmed") == str(plan.most_requests)
-        if start:
+        if start and (confirmed or not plan.needs_confirmation):
             return Answer(run=launch(form.to_request(), owner=owner, confirmed=confirmed))
-        return Answer(plan=plan, confirmed=confirmed)
     except LaunchRefused as refused:
         form.take(refused.errors)
         return Answer()
-    except ConfirmationNeeded as needed:
-        return Answer(plan=needed.plan)
+    except ConfirmationNeeded:  # what it may cost has changed since the plan was made
+        return Answer(plan=plan)
+    return Answer(plan=plan, confirmed=confirmed)
