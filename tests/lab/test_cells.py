@@ -41,7 +41,17 @@ def test_distinct_answers_second_samples_and_our_deadline_are_told_apart() -> No
     make_trial(cell, "infra", answer_hash="c")
     recompute_stale()
     cell.refresh_from_db()
-    assert (cell.distinct, cell.first_attempt_passed, cell.deadline_failed) == (2, 1, 1)
+    assert (cell.distinct, cell.first_attempt_passed, cell.deadline_failed) == (1, 1, 1)
+
+
+def test_a_trial_that_ran_into_our_deadline_has_no_answer() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", duration_ms=1000.0)
+    make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED", behaviour_seen=True)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.p50_ms, cell.p95_ms, cell.distinct) == (1000.0, 1000.0, 1)
+    assert (cell.behaviour_seen, cell.behaviour_asked) == (0, 0)
 
 
 def test_sums_upstreams_marks_and_behaviour() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab.latency import get_latency, quantile
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +20,21 @@ def test_infrastructure_is_left_out() -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 2, "infra": 5})
     assert get_latency(run.pk).rows[0].n == 2
+
+
+def test_our_own_deadline_is_no_latency() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, duration_ms=1000.0)
+    make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED")
+    assert get_latency(cell.run_id).rows[0].times == (1000.0,)
+
+
+def test_a_lagging_client_is_flagged_from_the_same_lag_on_as_in_the_cells() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, client_lag_ms=80.0)
+    recompute_all()
+    cell.refresh_from_db()
+    assert get_latency(cell.run_id).rows[0].saturated == cell.saturated == 1
 
 
 def test_without_a_choice_the_newest_real_run_is_shown() -> None:

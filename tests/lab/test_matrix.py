@@ -1,7 +1,10 @@
 """The matrix sums cells by what was asked of which model, and keeps apart what must not be mixed."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import (
@@ -19,6 +22,7 @@ from toolbench.lab.matrix import get_matrix, settled
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.metrics import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
+from toolbench.lab.trials import TrialFilter, get_trials
 
 pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")
@@ -55,8 +59,49 @@ def test_runs_of_one_configuration_are_pooled_and_a_difference_in_settings_is_sa
     for hash_ in ("aaa", "bbb"):
         tried(make_config(make_run(), policy_hash=hash_), **{"pass": 5})
     matrix = get_matrix(REAL)
-    assert [(row.tally.passed, row.settings_differ) for row in matrix.rows] == [(10, True)]
-    assert any("settings differ" in warning for warning in matrix.warnings)
+    assert [(row.tally.passed, row.differing) for row in matrix.rows] == [(10, ("settings",))]
+    assert any("different settings" in warning for warning in matrix.warnings)
+
+
+def test_versions_of_a_scenario_or_of_the_engine_that_are_pooled_are_said() -> None:
+    for version, engine in ((1, "aaa"), (2, "bbb")):
+        config = make_config(make_run(engine_version=engine))
+        make_trials(make_cell(config, scenario_version=version), **{"pass": 5})
+    matrix = get_matrix(REAL)
+    assert [row.differing for row in matrix.rows] == [("engine", "scenario versions")]
+    assert any("different engine and scenario versions" in warning for warning in matrix.warnings)
+
+
+def behind(query: MatrixQuery) -> list[tuple[int, int]]:
+    """Of each row: the trials it counts, and those its link leads to."""
+    matrix = get_matrix(query)
+    counted = [row.control if matrix.metric.of_control else row.tally for row in matrix.rows]
+    listed = [get_trials(TrialFilter.from_query(QueryDict(row.trials_query))).total for row in matrix.rows]
+    return [(tally.total, total) for tally, total in zip(counted, listed, strict=True)]
+
+
+@pytest.mark.parametrize("metric", ["given", "control"])
+def test_a_row_leads_to_exactly_the_trials_it_counts(metric: str) -> None:
+    for number in range(2):
+        run, other = make_run(simulated=False), make_run(instance_kind="drawn")
+        twin = make_model("same", provider=make_provider("Other"))
+        configs = [
+            make_config(run, make_model("same")),
+            make_config(run, make_model("same"), examples="weather-1"),
+            make_config(run, make_model("same"), tool_use_mode="relaxed"),
+            make_config(run, twin),
+            make_config(other, twin),
+            make_config(make_run(simulated=True), twin),
+        ]
+        for place, config in enumerate(configs, start=1):
+            tried(config, **{"pass": place, "fail": number, "queued": 1})
+            tried(config, "weather", **{"fail": 2})
+            tried(config, "chat_only", **{"pass": 3 + place})
+    for query in (MatrixQuery(scope="real"), MatrixQuery(scope="demo"), MatrixQuery(scope="real", group="weather")):
+        assert all(counted == listed for counted, listed in behind(replace(query, metric=metric)))
+    one = MatrixQuery(scope="runs", runs=(make_config(run).run_id, other.pk), metric=metric)
+    assert len(behind(one)) == 5
+    assert all(counted == listed for counted, listed in behind(one))
 
 
 def test_strategies_methods_and_examples_are_rows_of_their_own() -> None:

@@ -1,6 +1,7 @@
 """The open row: its split by scenario and the trials behind it."""
 
 import pytest
+from django.http import QueryDict
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
@@ -8,6 +9,7 @@ from toolbench.lab.matrix import get_matrix
 from toolbench.lab.matrix_panel import get_panel
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.models import RunConfig
+from toolbench.lab.trials import TrialFilter, get_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -30,6 +32,21 @@ def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) ->
     assert panel is not None
     assert [trial.outcome for trial in panel.trials] == ["fail"] * 4 + ["infra"] + ["pass"] * 3
     assert {trial.scenario for trial in panel.trials} <= {"happy_path", "long_arguments_guard"}
+
+
+def test_trials_of_other_groups_are_not_behind_it(config: RunConfig) -> None:
+    make_trials(make_cell(config, "weather", scenario_group="weather"), **{"fail": 9})
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert "weather" not in {trial.scenario for trial in panel.trials}
+
+
+def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    for split in panel.splits:
+        listed = get_trials(TrialFilter.from_query(QueryDict(split.trials_query)))
+        assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.total, {split.scenario})
 
 
 def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(config: RunConfig) -> None:

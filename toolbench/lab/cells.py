@@ -4,7 +4,9 @@ all of them by one idempotent statement; nothing is ever added to a count."""
 from collections.abc import Iterable, Sequence
 
 from django.db import connection, transaction
+from django.db.models import Q
 
+ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
 
 _MARK = """
@@ -18,7 +20,8 @@ _LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO K
 # execution was lost, given back or tried again.
 _RECOMPUTE = """
 WITH answered AS (
-    SELECT *, outcome IN ('pass', 'fail') AS answered, state = 'done' AND outcome <> 'cancelled' AS counted
+    SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
+        state = 'done' AND outcome <> 'cancelled' AS counted
     FROM lab_trial WHERE cell_id = ANY(%(cells)s)
 ), spent AS (
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import F
 from scipy import stats
 
+from toolbench.lab.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 
 ENOUGH_FOR_P95 = 60
@@ -18,6 +19,8 @@ METRICS = {
     "trial": ("Trial, without queue", F("duration_ms")),
     "working": ("Trial, without queue and back-off", F("duration_ms") - F("backoff_ms")),
     "first_byte": ("First byte of the first answer", F("first_byte_ms")),
+    "first_token": ("First token of the first answer, streamed only", F("first_token_ms")),
+    "first_call": ("First complete call, streamed only", F("first_call_ms")),
     "model": ("Time with the model", F("model_ms")),
     "tool": ("Time in tools", F("tool_ms")),
 }
@@ -57,7 +60,7 @@ class LatencyPage:
 
 
 def get_latency(run_id: int | None = None, metric: str = "trial") -> LatencyPage:
-    """The run asked for, else the newest that is not simulated. Infrastructure and skipped trials are left out."""
+    """The run asked for, else the newest that is not simulated. Only trials with an answer count."""
     metric = metric if metric in METRICS else "trial"
     runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped")[:50])
     real = (run for run in runs if not run.simulated)
@@ -67,12 +70,12 @@ def get_latency(run_id: int | None = None, metric: str = "trial") -> LatencyPage
 
 
 def _rows(run: Run, metric: str) -> Iterable[LatencyRow]:
-    answered = Trial.objects.filter(run=run, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL])
+    answered = Trial.objects.filter(ANSWERED, run=run)
     found = answered.annotate(time=METRICS[metric][1]).exclude(time=None).order_by("position")
     times: dict[int, list[float]] = defaultdict(list)
     for config_id, time in found.values_list("config_id", "time"):
         times[config_id].append(time)
-    lagging = answered.filter(client_lag_ms__gt=100).values_list("config_id", flat=True)
+    lagging = answered.filter(client_lag_ms__gt=SATURATED_LAG_MS).values_list("config_id", flat=True)
     for config in RunConfig.objects.filter(pk__in=times).order_by("position"):
         yield _row(config, times[config.pk], list(lagging).count(config.pk))
 
@@ -91,10 +94,6 @@ def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
         p95=quantile(times, 0.95) if len(times) >= ENOUGH_FOR_P95 else None,
         saturated=saturated,
     )
-
-
-def _parts(config: RunConfig) -> tuple[str, ...]:
-    return config.model_name, config.profile, config.strategy, config.method, config.examples
 
 
 def quantile(times: list[float], q: float) -> Quantile:

@@ -14,7 +14,7 @@ from toolbench.lab.metrics import METRICS, P95_FROM, Figure, Metric, cost_per_su
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
-from toolbench.lab.trials import TrialFilter
+from toolbench.lab.trials import NONE, TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind")
 LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances"}
@@ -61,9 +61,13 @@ class MatrixRow:
     simulated: bool
     local: bool  # shares this machine: its latency takes no part in decisions
     mixed_upstreams: bool
-    settings_differ: bool
+    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine, scenario versions
     published: str
-    trials_query: str
+    trials: TrialFilter  # those behind the dots
+
+    @property
+    def trials_query(self) -> str:
+        return self.trials.query()
 
     @property
     def applicable(self) -> bool:
@@ -168,6 +172,8 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         config_ids=ArrayAgg("config_id", distinct=True),
         run_ids=ArrayAgg("run_id", distinct=True),
         hashes=ArrayAgg("config__policy_hash", distinct=True),
+        engines=ArrayAgg("run__engine_version", distinct=True),
+        versions=ArrayAgg("scenario_version", distinct=True),
         simulated=BoolOr("run__simulated"),
         mixed_upstreams=BoolOr("config__mixed_upstreams"),
         first=Min("run__created_at"),
@@ -223,9 +229,9 @@ def _row(
         simulated=any(line["simulated"] for line in shown),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
-        settings_differ=len({found for line in shown for found in line["hashes"]}) > 1,
+        differing=_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
-        trials_query=_trials(first, config_ids, query),
+        trials=_trials(first, query, group="control" if metric.of_control else group),
     )
 
 
@@ -239,23 +245,37 @@ def _scenario(line: dict[str, Any]) -> ScenarioSums:
     )
 
 
+def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
+    found = {
+        "settings": len({one for line in lines for one in line["hashes"]}) > 1,
+        "engine": len({one for line in lines for one in line["engines"]}) > 1,
+        "scenario versions": any(len(line["versions"]) > 1 for line in lines),
+    }
+    return tuple(what for what, differs in found.items() if differs)
+
+
 def _span(figures: Iterable[Figure | None]) -> Figure | None:
     known = [figure for figure in figures if figure]
     return Figure(min(one.low for one in known), max(one.high for one in known), known[0].unit) if known else None
 
 
-def _trials(line: dict[str, Any], config_ids: tuple[int, ...], query: MatrixQuery) -> str:
-    """The list of the trials behind a row, failed first, as a query string."""
-    if len(config_ids) == 1:
-        return TrialFilter(config=config_ids[0]).query()
-    chosen = TrialFilter(
+def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
+    """Exactly the trials that a row of this identity counts."""
+    return TrialFilter(
+        runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
+        group=group,
+        provider=line["provider_name"],
+        provider_kind=line["provider_kind"],
         model=line["model_name"],
         profile=line["profile"],
         strategy=line["strategy"],
         method=line["method"],
+        examples=line["examples"] or NONE,
+        tool_use_mode=line["tool_use_mode"],
+        instance_kind=line["instance_kind"],
         demo="1" if query.scope == "demo" else "",
     )
-    return chosen.query()
 
 
 def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
@@ -290,12 +310,13 @@ def _published() -> Mapping[tuple[str, str], str]:
 
 
 def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    differing = tuple(dict.fromkeys(what for row in rows for what in row.differing))
     pooled_rows = [row for row in rows if len(row.run_ids) > 1]
     apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
     by_hand = sum(row.tally.added_by_hand for row in rows)
     saturated = sum(row.tally.saturated for row in rows)
     found = {
-        "Some rows pool runs whose frozen settings differ; they are marked.": any(r.settings_differ for r in rows),
+        f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{saturated} trials were measured while this machine was saturated.": bool(saturated),

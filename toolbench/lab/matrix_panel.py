@@ -59,7 +59,7 @@ def get_panel(matrix: Matrix) -> Panel | None:
         return None
     target = matrix.query.target
     config = RunConfig.objects.get(pk=row.config_ids[-1])
-    cells = Cell.objects.filter(config_id__in=row.config_ids, control=matrix.metric.of_control)
+    cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
     found = list(cells.values_list("pk", "upstreams"))
     upstreams = {name for _, names in found for name in names}
     answered = row.tally.given_an_answer(target)
@@ -86,7 +86,7 @@ def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple
             tally=one.tally,
             p50=one.p50,
             p95=one.p95,
-            trials_query=f"{row.trials_query}&scenario={one.scenario}",
+            trials_query=row.trials.query(scenario=one.scenario, group=""),
             true_rate=_true_rate(true_rates, one.control, row.asked["strategy"]),
         )
         for one in row.scenarios

@@ -24,18 +24,26 @@ FAILED_FIRST = Case(
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """What the address asks for; an empty field does not filter. `demo` 1 shows simulated runs only, "" leaves them out
-    unless a run or a cell is named. Unreadable values are dropped and named in `ignored`."""
+    """What the address asks for; an empty field does not filter. `runs` are ids with commas between. `examples` NONE
+    means without any. `demo` 1 shows simulated runs only, "" leaves them out unless runs, a cell or a configuration
+    are named. Unreadable values are dropped and named in `ignored`."""
 
     run: int | None = None
+    runs: str = ""
     cell: int | None = None
     config: int | None = None
+    group: str = ""  # of scenarios
     scenario: str = ""
     outcome: str = ""
+    provider: str = ""
+    provider_kind: str = ""
     model: str = ""
     profile: str = ""
     strategy: str = ""
     method: str = ""
+    examples: str = ""
+    tool_use_mode: str = ""
+    instance_kind: str = ""
     failure_class: str = ""
     signature: str = ""
     label: str = ""
@@ -88,25 +96,37 @@ ORDERINGS = {
     "slow": ("-duration_ms", "-run_id", "position"),
 }
 IDS = ("run", "cell", "config")
+NONE = "none"
 
 
 def _read(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in IDS:
-        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+        return int(given) if _is_id(given) else None
+    if name == "runs":
+        return given if all(_is_id(part) for part in given.split(",")) else None
     allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS)}.get(name, (given,))
     return given if given in allowed else None
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 COLUMNS = {
     "run": "run_id",
     "cell": "cell_id",
     "config": "config_id",
+    "group": "cell__scenario_group",
     "scenario": "scenario",
+    "provider": "config__provider_name",
+    "provider_kind": "config__provider_kind",
     "model": "config__model_name",
     "profile": "config__profile",
     "strategy": "config__strategy",
     "method": "config__method",
+    "tool_use_mode": "config__tool_use_mode",
+    "instance_kind": "instance_kind",
     "failure_class": "failure_class",
     "signature": "signature",
     "label": "label",
@@ -154,11 +174,15 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
     for name, column in COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
             found = found.filter(**{column: value})
+    if filter.examples:
+        found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
+    if filter.runs:
+        found = found.filter(run_id__in=filter.runs.split(","))
     if filter.outcome:
         found = found.filter(OUTCOMES[filter.outcome])
     if filter.search:
         found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
-    if filter.run is None and filter.cell is None and filter.config is None:
+    if not filter.runs and filter.run is None and filter.cell is None and filter.config is None:
         found = found.filter(run__simulated=bool(filter.demo))
     return found
 
