@@ -168,7 +168,8 @@ def _wake(run_id: int) -> None:
 _RESULTS = (
     "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence", "signature",
     "behaviour_seen", "avoided", "verdict", "first_bad_ordinal", "final_text", "error_hint", "answer_hash",
-    "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "turns", "requests", "retries",
+    "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "first_token_ms",
+    "first_call_ms", "turns", "requests", "retries",
     "output_retries", "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns",
     "calling_turns", "ignored_calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
     "paths", "upstream", "fingerprint", "model_echoed", "tools_dropped", "not_executed", "rendered_prompt",

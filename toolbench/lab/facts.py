@@ -3,7 +3,8 @@ a column.
 
 `StepBody.facts` of an exchange holds: tools_sent, stream, request_headers, request_changes, response_headers,
 response_changes, text, message, calls_found, calls, ignored_calls, findings, usage, error, chunks ([offset ms, bytes]
-each). Of a tool execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes.
+each), partial (of a stream that broke off, the message as far as it came). Of a tool execution: call, arguments,
+parse_status, executed, envelope, schema_errors, output_replaced, changes.
 A call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
 `StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
@@ -29,6 +30,7 @@ def exchange_facts(step: ExchangeStep) -> bytes:
         "response_headers": step.response_headers,
         "error": _plain(step.error) if step.error else None,
         "chunks": step.chunks,
+        "partial": step.partial,
     }
     turn = step.turn_read
     if turn is not None:

@@ -111,6 +111,8 @@ def _times(drive: Drive) -> JsonObject:
         "model_ms": sum(step.duration_ms for step in exchanges),
         "tool_ms": sum(step.duration_ms for step in drive.steps if isinstance(step, ToolStep)),
         "first_byte_ms": next((step.first_byte_ms for step in exchanges if step.turn_read), None),
+        "first_token_ms": next((step.first_token_ms for step in exchanges if step.turn_read), None),
+        "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
         "output_retries": _output_retries(exchanges),

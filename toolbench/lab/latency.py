@@ -21,6 +21,8 @@ METRICS = {
     "first_byte": ("First byte of the first answer", F("first_byte_ms")),
     "first_token": ("First token of the first answer, streamed only", F("first_token_ms")),
     "first_call": ("First complete call, streamed only", F("first_call_ms")),
+    "first_token": ("First token of the first answer, streamed only", F("first_token_ms")),
+    "first_call": ("First complete call, streamed only", F("first_call_ms")),
     "model": ("Time with the model", F("model_ms")),
     "tool": ("Time in tools", F("tool_ms")),
 }

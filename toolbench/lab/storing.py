@@ -40,6 +40,8 @@ _STEP_COLUMNS = {
     "started_ms": "float8",
     "duration_ms": "float8",
     "first_byte_ms": "float8",
+    "first_token_ms": "float8",
+    "first_call_ms": "float8",
     "backoff_ms": "float8",
     "retry_reason": "text",
     "url": "text",
@@ -82,6 +84,8 @@ _OUTCOME_COLUMNS = {
     "model_ms": "float8",
     "tool_ms": "float8",
     "first_byte_ms": "float8",
+    "first_token_ms": "float8",
+    "first_call_ms": "float8",
     "turns": "integer",
     "requests": "integer",
     "retries": "integer",
@@ -111,6 +115,7 @@ _OUTCOME_COLUMNS = {
     "tools_dropped": "boolean",
     "rendered_prompt": "text",
 }
+_UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 _HEX = ("final_text", "rendered_prompt")
 
 
@@ -264,7 +269,7 @@ def _bare_row(row: JsonObject) -> JsonObject:
         name: row[name] for name in ("place", "lease", "trial_id", "execution", "ordinal", "kind", "turn", "attempt")
     }
     said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
-    return {**blank, **said, "first_byte_ms": None, "status": None, **kept}
+    return {**blank, **said, **dict.fromkeys(_UNKNOWN), **kept}
 
 
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
@@ -302,6 +307,8 @@ def _exchange_row(step: ExchangeStep) -> JsonObject:
         "kind": "exchange",
         "attempt": step.attempt,
         "first_byte_ms": step.first_byte_ms,
+        "first_token_ms": step.first_token_ms,
+        "first_call_ms": step.first_call_ms,
         "backoff_ms": step.backoff_ms,
         "retry_reason": column_text(step.retry_reason, 120),
         "url": column_text(step.url, 400),

@@ -74,6 +74,8 @@ class Trial(models.Model):
     model_ms = models.FloatField(default=0)
     tool_ms = models.FloatField(default=0)
     first_byte_ms = models.FloatField(null=True)  # of the first answer
+    first_token_ms = models.FloatField(null=True)  # streamed only, as is the next
+    first_call_ms = models.FloatField(null=True)  # the first complete call
     turns = models.PositiveIntegerField(default=0)
     requests = models.PositiveIntegerField(default=0)  # every attempt
     retries = models.PositiveIntegerField(default=0)
@@ -140,6 +142,8 @@ class Step(models.Model):
     started_ms = models.FloatField()  # since the trial's start
     duration_ms = models.FloatField()
     first_byte_ms = models.FloatField(null=True)
+    first_token_ms = models.FloatField(null=True)
+    first_call_ms = models.FloatField(null=True)
     backoff_ms = models.FloatField(default=0)
     retry_reason = models.CharField(max_length=120, blank=True)
 
