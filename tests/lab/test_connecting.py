@@ -1,12 +1,16 @@
+from pathlib import Path
+
 import pytest
+from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched
 from toolbench.lab import connecting
 from toolbench.lab.catalogue import load
 from toolbench.lab.connecting import Connection, ConnectRefused, NoAnswer
-from toolbench.lab.keys import endpoint_key
+from toolbench.lab.keys import endpoint_headers, endpoint_key
 from toolbench.lab.models import Model, Provider
+from toolbench.lab.plans import reach
 from toolbench.providers.scripted import ScriptedProvider, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,6 +54,48 @@ def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
     provider = connecting.connect(WISH)
     edited = connecting.edit(provider.pk, Connection("Mine", "https://other.test", remove_key=True))
     assert (edited.key_source, edited.key_encrypted, endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
+
+
+def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() -> None:
+    provider = connecting.connect(Connection("S", "https://x.test", headers={"X-Auth": "planted", "X-Title": "Mine"}))
+    provider.refresh_from_db()
+    assert provider.header_names == ["X-Auth", "X-Title"]
+    assert b"planted" not in bytes(provider.headers_encrypted or b"")
+    assert reach(provider).endpoint.headers == {"X-Auth": "planted", "X-Title": "Mine"}
+
+
+def test_headers_are_kept_replaced_and_removed_by_name() -> None:
+    provider = connecting.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
+    kept = connecting.edit(provider.pk, Connection("S", "https://x.test"))
+    assert endpoint_headers(kept) == {"X-Auth": "a", "X-Title": "Mine"}
+    edited = connecting.edit(
+        provider.pk, Connection("S", "https://x.test", headers={"x-auth": "b"}, remove_headers=("X-Title",))
+    )
+    assert (edited.header_names, endpoint_headers(edited)) == (["x-auth"], {"x-auth": "b"})
+    emptied = connecting.edit(provider.pk, Connection("S", "https://x.test", remove_headers=("x-auth",)))
+    assert (emptied.header_names, emptied.headers_encrypted) == ([], None)
+
+
+def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
+    provider = connecting.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
+    with pytest.raises(ConnectRefused, match="enter X-Auth for it") as refused:
+        connecting.edit(provider.pk, Connection("S", "https://evil.test"))
+    assert list(refused.value.errors) == ["headers"]
+    moved = connecting.edit(provider.pk, Connection("S", "https://other.test", headers={"X-Auth": "b"}))
+    assert endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
+
+
+def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    provider = connecting.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
+    monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
+    with pytest.raises(ConnectRefused, match="enter the extra headers of S again"):
+        connecting.edit(provider.pk, Connection("S", "https://x.test", headers={"X-Title": "New"}))
+    mended = connecting.edit(
+        provider.pk, Connection("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))
+    )
+    assert endpoint_headers(mended) == {"X-Title": "New"}
 
 
 def test_mending_a_provider_lifts_its_pause() -> None:

@@ -154,7 +154,7 @@ def test_a_stored_key_does_not_follow_the_address_to_another_host(
     Provider.objects.filter(template="openrouter").update(key_source="stored", key_encrypted=encrypt("sk-stored"))
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
-    assert "another host than the stored key" in str(refused(provider=None, models="gpt"))
+    assert "another host than the stored key or headers" in str(refused(provider=None, models="gpt"))
     assert scripted.seen == []
 
 

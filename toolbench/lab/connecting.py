@@ -11,8 +11,9 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import RESERVED
 from toolbench.engine.presets import model_workarounds
 from toolbench.lab.addresses import address_trouble, prefix_trouble, same_place
+from toolbench.lab.extra_headers import change_headers, kept_names, secret_names
 from toolbench.lab.finishing import end_orphans, finish_runs
-from toolbench.lab.keys import KeyUnavailable, encrypt, endpoint_key
+from toolbench.lab.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.lab.waking import wake
@@ -39,7 +40,8 @@ class NoAnswer(Exception):
 @dataclass(frozen=True, slots=True)
 class Connection:
     """What a person writes of a provider. A blank `key` leaves a stored one as it is, unless it is to be removed;
-    `key_env` names a variable of the worker's environment. Seconds of None mean the settings' own."""
+    `key_env` names a variable of the worker's environment. `headers` are added to the stored ones or take the place of
+    those with their names. Seconds of None mean the settings' own."""
 
     name: str
     base_url: str
@@ -48,7 +50,8 @@ class Connection:
     key: str = field(default="", repr=False)
     key_env: str = ""
     remove_key: bool = False
-    headers: JsonObject = field(default_factory=dict)
+    headers: JsonObject = field(default_factory=dict, repr=False)
+    remove_headers: tuple[str, ...] = ()
     option_defaults: JsonObject = field(default_factory=dict)
     connect_seconds: float | None = None
     read_seconds: float | None = None
@@ -144,8 +147,8 @@ def _has_key(provider: Provider) -> bool:
 
 
 def _check(wish: Connection, provider: Provider) -> None:
-    own = [("name", _name_trouble(wish.name.strip(), provider.pk)), ("key", _key_trouble(wish, provider))]
-    troubles = [*own, *_troubles(wish)]
+    secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *secrets, *_troubles(wish)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
 
@@ -160,9 +163,31 @@ def _name_trouble(name: str, other_than: int | None) -> str:
 def _key_trouble(wish: Connection, provider: Provider) -> str:
     """A stored key goes to the host it was entered for and to no other."""
     kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
-    if not kept or address_trouble(wish.base_url) or same_place(provider.base_url, wish.base_url):
+    if not kept or not _leads_elsewhere(wish, provider):
         return ""
     return "The address leads to another host: enter the key for it, or choose to remove the stored key."
+
+
+def _header_trouble(wish: Connection, provider: Provider) -> str:
+    if not all(isinstance(value, str) for value in wish.headers.values()):
+        return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
+    kept = kept_names(provider, wish.headers, wish.remove_headers)
+    if (secret := ", ".join(secret_names(kept))) and _leads_elsewhere(wish, provider):
+        return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
+    changed = wish.headers or wish.remove_headers
+    return _why_unreadable(provider) if kept and changed else ""
+
+
+def _why_unreadable(provider: Provider) -> str:
+    try:
+        endpoint_headers(provider)
+    except KeyUnavailable as error:
+        return str(error)
+    return ""
+
+
+def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
+    return not address_trouble(wish.base_url) and not same_place(provider.base_url, wish.base_url)
 
 
 def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
@@ -173,8 +198,6 @@ def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
     yield "template", "" if known else f"There is no template {wish.template}."
     reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
     yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
-    texts = all(isinstance(value, str) for value in wish.headers.values())
-    yield "headers", "" if texts else 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
     yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
     at_once = 1 <= wish.concurrency <= 1000
     yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
@@ -185,7 +208,6 @@ def _fill(provider: Provider, wish: Connection) -> Provider:
     provider.template = wish.template
     provider.base_url = wish.base_url.strip().rstrip("/")
     provider.api_prefix = wish.api_prefix.strip()
-    provider.headers = wish.headers
     provider.option_defaults = wish.option_defaults
     provider.connect_seconds = wish.connect_seconds
     provider.read_seconds = wish.read_seconds
@@ -193,6 +215,7 @@ def _fill(provider: Provider, wish: Connection) -> Provider:
     provider.concurrency = wish.concurrency
     provider.paused_reason = ""
     _fill_key(provider, wish)
+    change_headers(provider, wish.headers, wish.remove_headers)
     provider.save()
     return provider
 

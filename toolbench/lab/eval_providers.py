@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
-from toolbench.lab.addresses import address_trouble, same_place
+from toolbench.lab.addresses import address_trouble, prefix_trouble, same_place
 from toolbench.lab.eval_options import PREFIX, EvalOptions
 from toolbench.lab.eval_request import OPENROUTER, EvalRefused
-from toolbench.lab.keys import KeyUnavailable, endpoint_key
+from toolbench.lab.extra_headers import FIELDS as HEADER_FIELDS
+from toolbench.lab.extra_headers import change_headers, secret_names
+from toolbench.lab.keys import KeyNotInEnvironment, KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Model, Provider, ServiceAddress
 
 KEY = f"{PREFIX}API_KEY"
@@ -27,33 +29,50 @@ def bring_openrouter_up_to_date(environment: Mapping[str, str]) -> tuple[str, ..
         catalogue.load()
     notes: list[str] = []
     for provider in Provider.objects.filter(template=OPENROUTER):
-        wanted = _named(provider, environment)
-        if wanted:
-            Provider.objects.filter(pk=provider.pk).update(**wanted)
-            notes.append(f"{provider.name} now has {', '.join(sorted(wanted))} from the environment.")
+        if changed := _bring(provider, environment):
+            notes.append(f"{provider.name} now has {', '.join(changed)} from the environment.")
     return tuple(notes)
 
 
+def _bring(provider: Provider, environment: Mapping[str, str]) -> list[str]:
+    """What differed from the row and is changed in it."""
+    named = _named(provider, environment)
+    for name, value in named.items():
+        setattr(provider, name, value)
+    headers = _headers(provider, environment)
+    change_headers(provider, headers)
+    provider.save(update_fields=[*named, *(HEADER_FIELDS if headers else ())])
+    return [*sorted(named), *(["headers"] if headers else [])]
+
+
 def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
-    """What differs from the row."""
     said: JsonObject = {}
     if f"{PREFIX}BASE_URL" in environment:
         said["base_url"] = _address(environment[f"{PREFIX}BASE_URL"], provider)
     if f"{PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{PREFIX}API_PREFIX"].strip()
-    headers = {name: environment.get(PREFIX + variable, "").strip() for variable, name in _HEADERS.items()}
-    if any(headers.values()):
-        said["headers"] = {**provider.headers, **{name: value for name, value in headers.items() if value}}
+        if trouble := prefix_trouble(said["api_prefix"]):
+            raise EvalRefused(f"{PREFIX}API_PREFIX cannot be used. {trouble}")
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
 
 
 def _address(text: str, provider: Provider) -> str:
     trouble = address_trouble(text)
-    if not trouble and provider.key_encrypted is not None and not same_place(text, provider.base_url):
-        trouble = f"It leads to another host than the stored key of {provider.name}: change both on its page."
+    bound = provider.key_encrypted is not None or secret_names(provider.header_names)
+    if not trouble and bound and not same_place(text, provider.base_url):
+        trouble = f"It leads to another host than the stored key or headers of {provider.name}: edit that on its page."
     if trouble:
         raise EvalRefused(f"{PREFIX}BASE_URL cannot be used. {trouble}")
     return text.strip().rstrip("/")
+
+
+def _headers(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
+    named = {name: environment.get(PREFIX + variable, "").strip() for variable, name in _HEADERS.items()}
+    try:
+        stored = endpoint_headers(provider)
+    except KeyUnavailable as error:
+        raise EvalRefused(str(error)) from error
+    return {name: value for name, value in named.items() if value and value != stored.get(name)}
 
 
 def check_reachable(models: Iterable[Model]) -> None:
@@ -62,10 +81,11 @@ def check_reachable(models: Iterable[Model]) -> None:
     for provider in {model.provider_id: model.provider for model in models}.values():
         try:
             endpoint_key(provider)
+            endpoint_headers(provider)
+        except KeyNotInEnvironment as error:
+            raise EvalRefused(f"{provider.key_env} is not set, and {provider.name} needs it.") from error
         except KeyUnavailable as error:
-            here = provider.key_source == Provider.KeySource.ENVIRONMENT
-            sentence = f"{provider.key_env} is not set, and {provider.name} needs it." if here else str(error)
-            raise EvalRefused(sentence) from error
+            raise EvalRefused(str(error)) from error
     for name in dict.fromkeys(_service(model) for model in models):
         _check_service(name)
 

@@ -1,13 +1,16 @@
 """Keys of providers: in the worker's environment, or encrypted in the database with a key kept in a file of mode 0600.
+The values of extra headers are kept in the same way.
 
-A key leaves this module only inside an Endpoint."""
+Both leave this module only inside an Endpoint."""
 
+import json
 import os
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 
+from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Provider
 from toolbench.private_files import make_once
 
@@ -19,9 +22,9 @@ class KeyUnavailable(Exception):
 class KeyFileLost(KeyUnavailable):
     """Stored keys cannot be read any more: the file with the key to them is gone, or is another one."""
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, what: str) -> None:
         super().__init__(
-            f"The file that unlocks stored keys is lost or was changed: enter the key of {provider} again."
+            f"The file that unlocks stored keys is lost or was changed: enter the {what} of {provider} again."
         )
 
 
@@ -32,9 +35,9 @@ class KeyNotInEnvironment(KeyUnavailable):
         )
 
 
-def encrypt(key: str) -> bytes:
-    """The key as it is stored. Makes the key file on first use."""
-    return _box(make=True).encrypt(key.encode())
+def encrypt(secret: str) -> bytes:
+    """The secret as it is stored. Makes the key file on first use."""
+    return _box(make=True).encrypt(secret.encode())
 
 
 def decrypt(stored: bytes | memoryview) -> str:
@@ -51,10 +54,21 @@ def endpoint_key(provider: Provider) -> str:
         return key
     if provider.key_source != Provider.KeySource.STORED or provider.key_encrypted is None:
         return ""
+    return _unlocked(provider.key_encrypted, provider, "key")
+
+
+def endpoint_headers(provider: Provider) -> JsonObject:
+    """The extra headers to send. Raises KeyUnavailable with what to do."""
+    if provider.headers_encrypted is None:
+        return {}
+    return dict(json.loads(_unlocked(provider.headers_encrypted, provider, "extra headers")))
+
+
+def _unlocked(stored: bytes | memoryview, provider: Provider, what: str) -> str:
     try:
-        return decrypt(provider.key_encrypted)
+        return decrypt(stored)
     except (InvalidToken, FileNotFoundError, ValueError) as error:
-        raise KeyFileLost(provider.name) from error
+        raise KeyFileLost(provider.name, what) from error
 
 
 def _box(*, make: bool) -> Fernet:

@@ -19,7 +19,7 @@ from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.engine_version import engine_version
-from toolbench.lab.keys import endpoint_key
+from toolbench.lab.keys import endpoint_headers, endpoint_key
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
@@ -120,7 +120,7 @@ def reach(provider: Provider) -> Reach:
         model="",
         api_prefix=provider.api_prefix,
         key=endpoint_key(provider),
-        headers=provider.headers,
+        headers=endpoint_headers(provider),
         timeouts=Timeouts(
             connect=provider.connect_seconds or settings.CONNECT_SECONDS,
             read=provider.read_seconds or settings.READ_SECONDS,

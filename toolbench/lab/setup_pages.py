@@ -9,7 +9,7 @@ from django.db.models import Count, Q
 
 from toolbench.engine.presets import preset_description
 from toolbench.lab.connecting import NoAnswer, list_models
-from toolbench.lab.keys import KeyUnavailable, endpoint_key
+from toolbench.lab.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 MOST_OFFERED = 300
@@ -115,6 +115,7 @@ def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
 def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
     try:
         endpoint_key(provider)
+        endpoint_headers(provider)
     except KeyUnavailable as error:
         return "infra", str(error)
     if provider.paused_reason:

@@ -1,8 +1,10 @@
 """Connecting, editing and deleting a provider: a clear sentence for everything that goes wrong, and nothing lost."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
@@ -102,6 +104,30 @@ def test_another_host_asks_for_the_key_again_or_lets_it_be_removed(owner_client:
     provider.refresh_from_db()
     assert (provider.base_url, provider.key_encrypted, provider.key_source) == ("https://evil.test", None, "none")
     assert "Remove the stored key" not in owner_client.get(address).content.decode()
+
+
+def test_values_of_headers_are_never_printed_and_names_can_be_removed(owner_client: Client) -> None:
+    form = {"name": "Mine", "base_url": "https://x.test"}
+    owner_client.post("/providers/new/", form | {"headers": '{"X-Auth": "planted", "X-Title": "Mine"}'})
+    provider = Provider.objects.get(name="Mine")
+    address = f"/providers/{provider.pk}/"
+    text = owner_client.get(address).content.decode()
+    assert ("X-Auth" in text, "planted" in text) == (True, False)
+    refused = owner_client.post(address, form | {"headers": '{"X-Auth": "planted"}', "concurrency": "0"})
+    assert (refused.status_code, "planted" in refused.content.decode()) == (422, False)
+    owner_client.post(address, form | {"remove_headers": ["X-Auth"]})
+    provider.refresh_from_db()
+    assert provider.header_names == ["X-Title"]
+    assert "X-Auth" not in owner_client.get(address).content.decode()
+
+
+def test_lost_headers_are_said_on_the_providers_page(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    form = {"name": "Mine", "base_url": "https://x.test", "headers": '{"X-Auth": "planted"}'}
+    owner_client.post("/providers/new/", form)
+    monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
+    assert "enter the extra headers of Mine again" in owner_client.get("/providers/").content.decode()
 
 
 def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None:

@@ -25,7 +25,8 @@ class Provider(models.Model):
     key_source = models.CharField(max_length=16, choices=KeySource, default=KeySource.NONE)
     key_env = models.CharField(max_length=80, blank=True)
     key_encrypted = models.BinaryField(null=True, blank=True)
-    headers = models.JSONField(default=dict, blank=True)
+    header_names = models.JSONField(default=list, blank=True)
+    headers_encrypted = models.BinaryField(null=True, blank=True)  # a JSON object of texts, in one piece
     option_defaults = models.JSONField(default=dict, blank=True)
     connect_seconds = models.FloatField(null=True, blank=True)  # null: the setting
     read_seconds = models.FloatField(null=True, blank=True)

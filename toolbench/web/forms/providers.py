@@ -9,11 +9,13 @@ from django import forms
 from toolbench.lab.connecting import Connection, templates
 from toolbench.lab.models import Provider
 
+_ROWS = {"rows": 3, "spellcheck": "false"}
+
 
 class JsonObjectField(forms.CharField):
     """A JSON object as text; blank is {}."""
 
-    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+    widget = forms.Textarea(attrs=_ROWS)
 
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value).strip()
@@ -28,8 +30,16 @@ class JsonObjectField(forms.CharField):
         return found
 
 
+class SecretTextarea(forms.Textarea):
+    """What was typed is never written back into the page."""
+
+    def format_value(self, value: Any) -> None:
+        return None
+
+
 class ProviderForm(forms.Form):
-    """A template fills what is left blank. A blank key leaves a stored one as it is."""
+    """A template fills what is left blank. A blank key leaves a stored one as it is; stored headers are shown by their
+    names, to be replaced by writing them again or to be removed."""
 
     template = forms.ChoiceField(required=False, label="Template")
     name = forms.CharField(required=False, max_length=80, label="Name")
@@ -47,21 +57,27 @@ class ProviderForm(forms.Form):
     max_attempts = forms.IntegerField(required=False, initial=3, label="Attempts for a request")
     connect_seconds = forms.FloatField(required=False, min_value=0.1, max_value=600, label="Connect timeout, s")
     read_seconds = forms.FloatField(required=False, min_value=0.1, max_value=3600, label="Read timeout, s")
-    headers = JsonObjectField(required=False, label="Extra headers")
+    headers = JsonObjectField(required=False, label="Extra headers", widget=SecretTextarea(attrs=_ROWS))
+    remove_headers = forms.MultipleChoiceField(
+        required=False, label="Stored headers to remove", widget=forms.CheckboxSelectMultiple
+    )
     option_defaults = JsonObjectField(required=False, label="Default options")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        stored = self.fields["remove_headers"]
+        assert isinstance(stored, forms.MultipleChoiceField)
+        stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Any OpenAI-compatible endpoint"), *((one.slug, one.title) for one in templates())]
 
     @classmethod
     def of(cls, provider: Provider) -> "ProviderForm":
-        """The form filled with a provider; its key is never shown."""
-        names = [name for name in cls.base_fields if name not in {"key", "remove_key", "headers", "option_defaults"}]
-        texts = {name: _text(getattr(provider, name)) for name in ("headers", "option_defaults")}
-        return cls(initial={name: getattr(provider, name) for name in names} | texts)
+        """The form filled with a provider; its key and the values of its headers are never shown."""
+        written = {"key", "remove_key", "headers", "remove_headers", "option_defaults"}
+        initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
+        return cls(initial=initial | {"option_defaults": _text(provider.option_defaults)}, provider=provider)
 
     def connection(self) -> Connection:
         """Only after is_valid()."""
@@ -77,6 +93,7 @@ class ProviderForm(forms.Form):
             key_env=data["key_env"],
             remove_key=data["remove_key"],
             headers=data["headers"],
+            remove_headers=tuple(data["remove_headers"]),
             option_defaults=data["option_defaults"],
             connect_seconds=data["connect_seconds"],
             read_seconds=data["read_seconds"],

@@ -36,7 +36,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     """One provider with its form. What is saved counts from the next trial on."""
     provider = get_object_or_404(Provider, pk=provider_id)
-    form = ProviderForm(request.POST) if request.method == "POST" else ProviderForm.of(provider)
+    form = ProviderForm(request.POST, provider=provider) if request.method == "POST" else ProviderForm.of(provider)
     if request.method == "POST" and form.is_valid():
         try:
             connecting.edit(provider_id, form.connection())
