@@ -3,7 +3,16 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, transaction
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    make_trials,
+)
 from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere
 from toolbench.lab import controlling
@@ -11,14 +20,16 @@ from toolbench.lab.cells import recompute_stale
 from toolbench.lab.claiming import claim, has_work
 from toolbench.lab.controlling import Refused
 from toolbench.lab.finishing import finish_runs
-from toolbench.lab.models import Cell, Provider, Run, Step
+from toolbench.lab.launching import ConfirmationNeeded
+from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
+from toolbench.lab.resending import resend
 from toolbench.lab.sweeping import providers_waiting, sweep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GIVING_WORK: dict[str, Callable[[Cell], object]] = {
     "retry": lambda cell: controlling.retry_errored(cell.run_id),
-    "add": lambda cell: controlling.add_trials(cell.pk, 1),
+    "add": lambda cell: controlling.add_trials(cell.run_id, cell.pk, 1),
 }
 
 
@@ -102,7 +113,7 @@ def test_errored_trials_of_a_deleted_provider_stay() -> None:
 def test_added_trials_are_marked() -> None:
     run = launched(make_model(), trials=2)
     cell = run.cells.get()
-    assert controlling.add_trials(cell.pk, 3) == 3
+    assert controlling.add_trials(cell.run_id, cell.pk, 3) == 3
     assert list(cell.trials.order_by("index").values_list("index", "added_by_hand")) == [
         (1, False), (2, False), (3, True), (4, True), (5, True),
     ]  # fmt: skip
@@ -114,37 +125,103 @@ def test_added_trials_are_marked() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 1001])
 def test_only_a_sensible_number_can_be_added(count: int) -> None:
+    run = launched(make_model())
     with pytest.raises(Refused, match="Between 1 and 1000"):
-        controlling.add_trials(launched(make_model()).cells.get().pk, count)
+        controlling.add_trials(run.pk, run.cells.get().pk, count)
 
 
 def test_nothing_is_added_to_a_cell_that_is_gone_or_whose_provider_is() -> None:
     run = launched(make_model())
     with pytest.raises(Refused, match="no such cell"):
-        controlling.add_trials(987654, 1)
+        controlling.add_trials(run.pk, make_cell(make_config(make_run())).pk, 1)
     Provider.objects.all().delete()
     with pytest.raises(Refused, match="Example was deleted"):
-        controlling.add_trials(run.cells.get().pk, 1)
+        controlling.add_trials(run.pk, run.cells.get().pk, 1)
+
+
+def test_trials_added_to_a_cell_that_does_not_apply_do_not_apply() -> None:
+    run = launched(make_model(workarounds=["tool_use_disabled"]), trials=1)
+    controlling.add_trials(run.pk, run.cells.get().pk, 2)
+    assert set(run.trials.values_list("state", "outcome", "failure_class")) == {("done", "na", "tools_off")}
 
 
 def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
     run = launched(make_model(), trials=2)
     again = controlling.repeat(run.pk, owner=None)
     assert (again.repeat_of_id, again.seed, again.order_seed) == (run.pk, run.seed, run.order_seed)
-    assert list(again.trials.values_list("seed")) == list(run.trials.values_list("seed"))
+    planned = ("index", "block", "position", "scenario", "instance_seed", "seed", "state")
+    assert list(again.trials.values_list(*planned)) == list(run.trials.values_list(*planned))
 
 
-def test_what_cannot_be_launched_cannot_be_repeated() -> None:
+def test_a_repeat_is_of_what_was_frozen_whatever_the_model_is_set_to_now() -> None:
+    model = make_model(workarounds=["tool_use_disabled"])
+    run = launched(model, scenarios=("happy_path", "chat_only"), trials=2)
+    controlling.add_trials(run.pk, run.cells.get(scenario="chat_only").pk, 3)
+    Model.objects.update(workarounds=[])
+    Provider.objects.update(option_defaults={"temperature": 2})
+    again = controlling.repeat(run.pk, owner=None)
+    frozen = ("layers", "policy_hash", "position", "model_id")
+    assert list(again.configs.values_list(*frozen)) == list(run.configs.values_list(*frozen))
+    assert list(again.cells.values_list("scenario", "queued", "not_applicable")) == [
+        ("happy_path", 0, 2),
+        ("chat_only", 2, 0),
+    ]
+    assert (again.trial_count, again.trials_per_cell) == (4, 2)
+
+
+def test_a_repeat_of_a_trial_sent_again_is_that_one_trial() -> None:
+    run = launched(make_model(), trials=7)
+    one = resend(run.trials.order_by("pk")[3].pk)
+    again = controlling.repeat(one.pk, owner=None)
+    assert list(again.trials.values_list("seed")) == list(one.trials.values_list("seed"))
+    assert (again.trial_count, again.trials.count()) == (1, 1)
+
+
+def test_a_repeat_with_nothing_to_do_is_over_at_once() -> None:
+    run = launched(make_model(workarounds=["tool_use_disabled"]), trials=2)
+    assert controlling.repeat(run.pk, owner=None).state == Run.State.FINISHED
+
+
+def test_what_has_no_provider_any_more_cannot_be_repeated() -> None:
     run = launched(make_model())
     Provider.objects.all().delete()
-    with pytest.raises(Refused, match="It cannot be repeated: There is no model"):
+    with pytest.raises(Refused, match="It cannot be repeated: the provider Example was deleted"):
         controlling.repeat(run.pk, owner=None)
 
 
-def test_a_repeat_that_costs_much_is_not_started_unasked() -> None:
-    run = launched(make_model(), trials=300)
-    with pytest.raises(Refused, match="Launch it from the form"):
+def test_a_scenario_that_has_changed_gets_no_trials_more() -> None:
+    run = launched(make_model())
+    Cell.objects.update(scenario_version=99)
+    with pytest.raises(Refused, match="happy_path is not as it was then"):
         controlling.repeat(run.pk, owner=None)
+    with pytest.raises(Refused, match="happy_path is not as it was then"):
+        controlling.add_trials(run.pk, run.cells.get().pk, 1)
+
+
+def test_what_may_cost_much_is_not_sent_unasked() -> None:
+    run = launched(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
+    cell = run.cells.get()
+    run.trials.update(state="done", outcome="infra")
+    verbs: list[tuple[Callable[..., object], int]] = [
+        (lambda agreed: controlling.repeat(run.pk, owner=None, agreed=agreed), 2400),
+        (lambda agreed: controlling.add_trials(run.pk, cell.pk, 1000, agreed=agreed), 8000),
+        (lambda agreed: controlling.retry_errored(run.pk, agreed=agreed), 2400),
+    ]
+    for verb, most in verbs:
+        with pytest.raises(ConfirmationNeeded, match=f"up to {most:,} requests to Example"):
+            verb(most - 1)
+    assert not Trial.objects.filter(state="queued").exists()
+    assert [bool(verb(most)) for verb, most in verbs] == [True, True, True]
+
+
+def test_what_the_cap_leaves_is_all_that_can_be_spent() -> None:
+    run = launched(make_model(), request_cap=100)
+    assert controlling.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
+
+
+def test_simulated_trials_cost_nothing() -> None:
+    run = launched(make_model(provider=make_provider(kind="simulated")))
+    assert controlling.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
 def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
@@ -193,8 +270,8 @@ def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
 def test_nothing_is_added_to_a_deleted_run() -> None:
     cell = make_cell(make_config(make_run()))
     controlling.delete(cell.run_id)
-    with pytest.raises(Refused, match="no such cell"):
-        controlling.add_trials(cell.pk, 1)
+    with pytest.raises(Refused, match="There is no run"):
+        controlling.add_trials(cell.run_id, cell.pk, 1)
 
 
 def test_a_deleted_run_is_not_claimed_from() -> None:

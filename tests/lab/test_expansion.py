@@ -148,6 +148,15 @@ def test_requests_are_counted_from_least_to_most() -> None:
     assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (2, 16, {"Example": 16})
 
 
+def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:
+    model = make_model(provider=make_provider(max_attempts=2))
+    again = {"max_turns": 3, "fallback_retry_count": 1}
+    assert expand(request_for(model, trials=1, overrides=again)).most_requests == 6
+    assert expand(request_for(model, trials=1, overrides=again, tool_use_mode="relaxed")).most_requests == 12
+    cut = {"max_turns": 3, "cut_stream_retries": 4}
+    assert expand(request_for(model, trials=1, overrides=cut)).most_requests == 15
+
+
 def test_a_paid_run_above_the_limit_needs_a_confirmation() -> None:
     model = make_model(provider=make_provider(max_attempts=1))
     limit, one_turn = settings.CONFIRM_ABOVE_REQUESTS, {"max_turns": 1}

@@ -5,7 +5,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched, request_for
-from toolbench.lab.launching import ConfigChoice, ConfirmationNeeded, launch
+from toolbench.lab.launching import ConfigChoice, ConfirmationNeeded, expand, launch
 from toolbench.lab.models import Model, Run, Trial
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,8 @@ def test_trials_that_are_not_applicable_are_done_before_they_begin() -> None:
     tools = run.cells.get(scenario="happy_path")
     assert (tools.not_applicable, tools.queued) == (2, 0)
     assert run.cells.get(scenario="chat_only").queued == 2
-    assert set(run.trials.filter(outcome="na").values_list("task_pass", "state")) == {(None, "done")}
+    skipped = run.trials.filter(outcome="na")
+    assert set(skipped.values_list("task_pass", "state", "failure_class")) == {(None, "done", "tools_off")}
 
 
 def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
@@ -83,8 +84,8 @@ def test_much_that_has_to_be_paid_for_is_confirmed_first() -> None:
     request = request_for(make_model(), trials=300)
     with pytest.raises(ConfirmationNeeded) as needed:
         launch(request)
-    assert needed.value.plan.needs_confirmation
-    assert str(needed.value).startswith("This run may send up to ")
+    assert needed.value.requests == sum(expand(request).paid_requests.values())
+    assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     assert launch(request, confirmed=True).trial_count == 300
 

@@ -1,17 +1,22 @@
 """What can be done to a run: cancel, pause, resume, raise its caps, try again, add, repeat, label, delete."""
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Now
 
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.policy import Policy
+from toolbench.evals import scenarios
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.finishing import cancel_queued, finish_runs
-from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, RunRequest, launch, planned_trial
+from toolbench.lab.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.resending import repeat_run
 from toolbench.lab.waking import wake
 
 MOST_ADDED = 1000
@@ -57,57 +62,53 @@ def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -
     Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
 
 
-def retry_errored(run_id: int) -> int:
+def retry_errored(run_id: int, *, agreed: int = 0) -> int:
     """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
-    many. Their earlier steps stay, as steps of a lost execution."""
+    many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeeded when they may send more
+    paid requests than are sent without asking and than were `agreed` to."""
     with transaction.atomic():
-        errored = _run(run_id).trials.filter(
-            state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False
-        )
+        run = _run(run_id)
+        errored = run.trials.filter(state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False)
         chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
         if not chosen:
             raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
+        _check(run, Counter(cell for _, cell in chosen), agreed)
         _queue_again([pk for pk, _ in chosen])
         mark_stale(cell for _, cell in chosen)
         _reopen(run_id)
     return len(chosen)
 
 
-def add_trials(cell_id: int, count: int) -> int:
-    """Adds repeats to a cell after looking at it: they are marked, since no decision may rest on them."""
+def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
+    """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
+    Raises ConfirmationNeeded as `retry_errored` does."""
     if not 1 <= count <= MOST_ADDED:
         raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
-    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run__deleted_at=None).first()
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_run(run_id)).first()
     if cell is None:
-        raise Refused("There is no such cell.")
+        raise Refused(f"{_named(run_id)} has no such cell.")
     if cell.config.provider_id is None:
         raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+    policy = _check(cell.run, {cell_id: count}, agreed)[cell_id]
     with transaction.atomic():
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
-        run = Run.objects.select_for_update().get(pk=cell.run_id)
-        last = cell.trials.aggregate(last=Max("index"))["last"] or 0
-        position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
-        trials = [planned_trial(run, cell, last + number, position=position + number) for number in range(1, count + 1)]
-        for trial in trials:
-            trial.added_by_hand = True
-        Trial.objects.bulk_create(trials)
-        Run.objects.filter(pk=run.pk).update(trial_count=F("trial_count") + count)
-        _reopen(run.pk)
+        Run.objects.select_for_update().get(pk=cell.run_id)
+        Trial.objects.bulk_create(_added(cell, count, applicable=is_applicable(policy, scenarios.find(cell.scenario))))
+        Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
+        _reopen(cell.run_id)
     return count
 
 
-def repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed: bool = False) -> Run:
-    """The same run again, with the same seeds: an A/A comparison."""
+def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+    """The same run again, as it was frozen, with the same seeds: an A/A comparison. Raises ConfirmationNeeded as
+    `retry_errored` does."""
     run = _run(run_id)
-    try:
-        again = launch(replace(RunRequest.from_json(run.request), seed=run.seed), owner=owner, confirmed=confirmed)
-    except LaunchRefused as refused:
-        raise Refused(f"It cannot be repeated: {refused}") from refused
-    except ConfirmationNeeded as needed:
-        raise Refused(f"{needed} Launch it from the form.") from needed
-    Run.objects.filter(pk=again.pk).update(repeat_of=run)
-    again.refresh_from_db()
-    return again
+    gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
+    if gone is not None:
+        raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
+    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
+    _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, fresh=True)
+    return repeat_run(run, owner=owner)
 
 
 def label(run_id: int, text: str) -> None:
@@ -138,6 +139,37 @@ def _named(run_id: int) -> str:
 def _change(run_id: int, states: Collection[str], **values: str) -> bool:
     """One conditional update; False when the run is in none of the states."""
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
+
+
+def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, fresh: bool = False) -> dict[int, Policy]:
+    """The policies of the cells, by id, of which so many trials are wanted in this run, or in a fresh one like it.
+    Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
+    cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
+    versions = {scenario.slug: scenario.version for scenario in scenarios.all()}
+    for cell in cells.values():
+        if versions.get(cell.scenario) != cell.scenario_version:
+            raise Refused(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
+    try:
+        policies = {pk: frozen_policy(cell) for pk, cell in cells.items()}
+    except PolicyError as error:
+        raise Refused(f"Its settings are not taken any more: {error}") from error
+    used = 0 if fresh else run.requests_reserved
+    cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
+    check_paid_for([(cells[pk], policies[pk], count) for pk, count in wanted.items()], cap_left=cap_left, agreed=agreed)
+    return policies
+
+
+def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
+    """The next repeats of the cell, at the end of its run."""
+    last = cell.trials.aggregate(last=Max("index"))["last"] or 0
+    end = cell.run.trials.aggregate(last=Max("position"))["last"] or 0
+    trials = [
+        planned_trial(cell.run, cell, last + number, position=end + number, applicable=applicable)
+        for number in range(1, count + 1)
+    ]
+    for trial in trials:
+        trial.added_by_hand = True
+    return trials
 
 
 def _queue_again(trial_ids: list[int]) -> None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 
-from django.conf import settings
-
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import merge_options
@@ -18,13 +16,13 @@ from toolbench.engine.policy import Policy, policy_json, resolve
 from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Scenario
-from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
+from toolbench.lab.models import Model, Preset, SamplingProfile
+from toolbench.lab.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
 from toolbench.lab.strategies import read_strategy
 
 METHODS = ("native", "text_json", "constrained")
 MOST_TRIALS = 100_000  # of one run
-FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 DEFAULT_PROFILE = "default"
 
 
@@ -258,7 +256,7 @@ def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[Planne
 def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -> PlannedCell:
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
-    applicable = scenario.control or policy.tool_use_mode != "disabled"
+    applicable = is_applicable(policy, scenario)
     attempts = found.models[config.model].provider.max_attempts
     return PlannedCell(
         config=place,
@@ -269,7 +267,7 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
         applicable=applicable,
         deterministic=samples_at_zero(policy),
         least_requests=int(applicable),
-        most_requests=policy.max_turns * attempts if applicable else 0,
+        most_requests=most_requests(policy, attempts) if applicable else 0,
     )
 
 
@@ -291,7 +289,7 @@ def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[Planned
         least_requests=min(cap, request.trials * sum(cell.least_requests for cell in cells)),
         most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
         paid_requests=dict(paid),
-        needs_confirmation=any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values()),
+        needs_confirmation=needs_asking(paid),
     )
 
 

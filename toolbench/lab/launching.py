@@ -48,7 +48,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
     """Raises LaunchRefused for what cannot be tried and ConfirmationNeeded when much may have to be paid for."""
     plan = expand(request)
     if plan.needs_confirmation and not confirmed:
-        raise ConfirmationNeeded(plan)
+        raise ConfirmationNeeded(plan.paid_requests)
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
@@ -166,7 +166,7 @@ def _order(run: Run, plan: Plan, block: int) -> list[int]:
     return order
 
 
-def planned_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool = True) -> Trial:
+def planned_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool) -> Trial:
     """The `index`-th repeat (from 1) of a cell, unsaved. One that is not applicable is done before it begins."""
     config = cell.config
     trial = Trial(
@@ -184,6 +184,6 @@ def planned_trial(run: Run, cell: Cell, index: int, *, position: int, applicable
         seed=sampling_seed(run.seed, config.position, cell.scenario, index),
     )
     if not applicable:
-        trial.state, trial.outcome = Trial.State.DONE, Trial.Outcome.NOT_APPLICABLE
+        trial.state, trial.outcome, trial.failure_class = Trial.State.DONE, Trial.Outcome.NOT_APPLICABLE, "tools_off"
         trial.sentence = "Tools are off for this model, so a tool scenario says nothing about it."
     return trial

@@ -152,9 +152,9 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a launch would write. Requests are totals: least when every trial goes straight, most when every turn is
-    used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's name, of
-    providers neither local nor simulated."""
+    """What a launch would write. Requests are totals: least when every trial ends with its first answer, most when
+    every turn is used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's
+    name, of providers neither local nor simulated."""
 
     configs: tuple[PlannedConfig, ...]
     cells: tuple[PlannedCell, ...]
@@ -167,9 +167,13 @@ class Plan:
 
 
 class ConfirmationNeeded(Exception):
-    """The plan may send more paid requests than are sent without asking."""
+    """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        spent = ", ".join(f"up to {count} requests to {name}" for name, count in plan.paid_requests.items())
-        super().__init__(f"This run may send {spent}. Confirm that it may be paid for.")
+    def __init__(self, paid_requests: Mapping[str, int]) -> None:
+        self.paid_requests = dict(paid_requests)
+        spent = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
+        super().__init__(f"This may send {spent}. Confirm that it may be paid for.")
+
+    @property
+    def requests(self) -> int:
+        return sum(self.paid_requests.values())

@@ -98,6 +98,29 @@ def test_what_cannot_be_done_is_said_and_the_run_stays(owner_client: Client) -> 
     assert "not known" in response.content.decode()
 
 
+def test_what_may_cost_money_is_asked_about_before_trials_are_added(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    wish = {"action": "add", "cell": str(cell.pk), "count": "900"}
+    asked_first = owner_client.post(f"/runs/{cell.run_id}/act/", wish).content.decode()
+    assert "may cost money" in asked_first
+    assert not cell.trials.exists()
+    hidden = dict(re.findall(r'type="hidden" name="(action|cell|count)" value="(\w+)"', asked_first))
+    shown = re.search(r'name="agreed" value="(\d+)"', asked_first)
+    assert shown is not None
+    answer = owner_client.post(f"/runs/{cell.run_id}/act/", hidden | {"agreed": shown[1]}, follow=True)
+    assert "900 trials added" in answer.content.decode()
+    assert cell.trials.count() == 900
+
+
+def test_a_cell_of_another_run_is_refused(owner_client: Client) -> None:
+    other = make_cell(make_config(make_run()))
+    run = make_run()
+    wish = {"action": "add", "cell": str(other.pk), "count": "1"}
+    answer = owner_client.post(f"/runs/{run.pk}/act/", wish, follow=True)
+    assert "has no such cell" in answer.content.decode()
+    assert not other.trials.exists()
+
+
 @pytest.mark.parametrize("cap", ["-1", "1e9", "x", "²"])
 def test_a_cap_that_is_no_number_changes_nothing(owner_client: Client, cap: str) -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=5, requests_reserved=5)

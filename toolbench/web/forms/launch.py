@@ -13,7 +13,10 @@ from toolbench.lab.models import Run
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
-INSTANCES = [("parity", "the case study's own wording; weather and intent take turns through a fixed list"), ("drawn", "drawn anew for every repeat")]
+INSTANCES = [
+    ("parity", "the case study's own wording; weather and intent take turns through a fixed list"),
+    ("drawn", "drawn anew for every repeat"),
+]
 
 
 class LaunchForm(forms.Form):

@@ -23,10 +23,16 @@ class Action:
     name: str
     values: Mapping[str, str]
 
+    @property
+    def again(self) -> dict[str, str]:
+        """What has to be sent again to be asked for once more."""
+        return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
+
     def carry_out(self, run_id: int, owner: User | None) -> Done:
-        """Raises controlling.Refused when it cannot be done."""
+        """Raises controlling.Refused when it cannot be done, and ConfirmationNeeded when it may have to be paid for."""
         if self.name == "repeat":
-            return Done("The same again, with the same seeds.", controlling.repeat(run_id, owner=owner).pk)
+            again = controlling.repeat(run_id, owner=owner, agreed=_agreed(self.values))
+            return Done("The same again, with the same seeds.", again.pk)
         if self.name == "delete":
             controlling.delete(run_id)
             return Done(f"Run {run_id} is deleted.", None)
@@ -55,7 +61,7 @@ def _resume(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _retry(run_id: int, values: Mapping[str, str]) -> str:
-    count = controlling.retry_errored(run_id)
+    count = controlling.retry_errored(run_id, agreed=_agreed(values))
     return f"{count} trials that the infrastructure stopped are queued again."
 
 
@@ -70,13 +76,18 @@ def _add(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _count(values, "cell"), _count(values, "count")
     if cell is None or count is None:
         raise controlling.Refused("Say how many trials to add; nothing was added.")
-    added = controlling.add_trials(cell, count)
+    added = controlling.add_trials(run_id, cell, count, agreed=_agreed(values))
     return f"{added} trials added; they are marked as added by hand."
 
 
 def _label(run_id: int, values: Mapping[str, str]) -> str:
     controlling.label(run_id, values.get("label", "").replace("\0", ""))
     return "Label saved."
+
+
+def _agreed(values: Mapping[str, str]) -> int:
+    """The number of paid requests that was shown and agreed to."""
+    return _count(values, "agreed") or 0
 
 
 def _count(values: Mapping[str, str], name: str) -> int | None:

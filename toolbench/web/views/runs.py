@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from toolbench.lab import controlling
 from toolbench.lab.launch_form import get_launch_choices
+from toolbench.lab.launching import ConfirmationNeeded
 from toolbench.lab.models import Run
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
@@ -50,13 +51,17 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, run_id: int) -> HttpResponse:
-    """One form, one button: cancel, pause, resume, retry errored, raise the caps, repeat, label or delete."""
+    """One form, one button: cancel, pause, resume, retry errored, raise the caps, repeat, label or delete. What may
+    have to be paid for is asked about first."""
+    action = read_action(request.POST)
     try:
-        done = read_action(request.POST).carry_out(run_id, _owner(request))
+        done = action.carry_out(run_id, _owner(request))
         messages.success(request, done.sentence)
     except controlling.Refused as refused:
         messages.error(request, str(refused))
         return redirect("run", run_id)
+    except ConfirmationNeeded as needed:
+        return render(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
     return redirect("run", done.run_id) if done.run_id else redirect("runs")
 
 
