@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run, make_trials
-from toolbench.lab.models import Run, Trial
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.run_page import get_run_page, get_runs
+from toolbench.lab.tallies import tally
 
 pytestmark = pytest.mark.django_db
 
@@ -42,15 +45,34 @@ def test_failures_are_grouped_by_signature_most_frequent_first() -> None:
     ]
 
 
-def test_every_frozen_key_names_its_layer_and_the_scenario_comes_last() -> None:
+def test_only_errors_whose_provider_still_exists_can_be_tried_again() -> None:
     run = make_run()
-    layers = [["provider default", {"max_turns": 9}], ["preset x", {"max_tool_args_bytes": 1000}]]
-    config = make_config(run, layers=layers)
-    make_cell(config, "long_arguments_guard")
-    keys = {key.key: key for key in get_run_page(run.pk, scenario="long_arguments_guard").frozen.chosen}
-    assert (keys["max_turns"].value, keys["max_turns"].origin) == (9, "provider default")
-    assert keys["max_tool_args_bytes"].value == 300
-    assert "long_arguments_guard" in keys["max_tool_args_bytes"].origin
+    gone = make_config(run, make_model("b", provider=make_provider("Gone")))
+    for config in (make_config(run), gone):
+        make_trials(make_cell(config), **{"infra": 3})
+    Model.objects.filter(name="b").delete()
+    Provider.objects.filter(name="Gone").delete()
+    assert get_run_page(run.pk).retryable == 3
+
+
+def test_what_is_polled_reads_no_layers_and_no_request() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(run)), **{"pass": 1, "fail": 1, "queued": 1})
+    with CaptureQueriesContext(connection) as seen:
+        get_run_page(run.pk)
+        get_runs(simulated=False)
+    read = " ".join(query["sql"] for query in seen.captured_queries)
+    assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
+
+
+def test_the_list_has_the_sums_of_the_rows_themselves() -> None:
+    run = make_run()
+    config = make_config(run)
+    make_trials(make_cell(config), **{"pass": 3, "fail": 1, "infra": 2})
+    make_trials(make_cell(config, "chat_only"), **{"fail": 2})
+    line = get_runs(simulated=False)[0]
+    assert (line.tally, line.models) == (tally(run.cells.all()), (config.model_name,))
+    assert (line.answered.k, line.answered.n, line.delivered.n) == (3, 4, 6)
 
 
 def test_the_time_left_has_a_range_around_it() -> None:
@@ -87,5 +109,5 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         get_run_page(run.pk)

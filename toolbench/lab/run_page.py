@@ -1,4 +1,4 @@
-"""What the run page shows: progress, pace, cells by configuration, failures grouped, the frozen configuration."""
+"""What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -7,13 +7,9 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from toolbench.engine.errors import PolicyError
-from toolbench.engine.layering import ENGINE
-from toolbench.engine.policy import resolve
-from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.rates import Rate
-from toolbench.lab.tallies import Tally, tally
+from toolbench.lab.tallies import Tally, pooled, sums, tally, tally_of
 
 PACE_WINDOW = timedelta(minutes=3)
 GROUPS = 20
@@ -62,21 +58,6 @@ class FailureGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenKey:
-    key: str
-    value: object
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A configuration's keys: those that some layer chose, and those at the engine's default."""
-
-    chosen: tuple[FrozenKey, ...] = ()
-    defaults: tuple[FrozenKey, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RunPage:
     run: Run
     live: bool
@@ -85,9 +66,6 @@ class RunPage:
     lines: tuple[ConfigLine, ...]
     groups: tuple[FailureGroup, ...]
     retryable: int
-    shown: RunConfig | None
-    shown_scenario: str
-    frozen: Frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +78,34 @@ class RunLine:
 
 
 def get_runs(*, simulated: bool, limit: int = 100) -> tuple[RunLine, ...]:
-    """The newest runs of one kind, with their sums over all cells. Three queries."""
-    found = Run.objects.filter(deleted_at=None, simulated=simulated).defer("request")
-    runs = tuple(found.prefetch_related("cells", "configs")[:limit])
-    return tuple(_run_line(run) for run in runs)
+    """The newest runs of one kind, with their sums over all cells, added up by the database. Three queries."""
+    found = Run.objects.filter(deleted_at=None, simulated=simulated)
+    runs = tuple(found.defer("request", "skipped")[:limit])
+    counts: dict[int, dict[bool, Tally]] = defaultdict(dict)
+    grouped = Cell.objects.filter(run__in=runs).order_by().values("run_id", "control")
+    for line in grouped.annotate(**sums()):
+        counts[line["run_id"]][line["control"]] = tally_of(line)
+    models: dict[int, list[str]] = defaultdict(list)
+    configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
+    for run_id, name in configs.values_list("run_id", "model_name"):
+        models[run_id].append(name)
+    return tuple(_run_line(run, models[run.pk], counts[run.pk]) for run in runs)
 
 
-def _run_line(run: Run) -> RunLine:
-    cells = run.cells.all()
-    tools = tally(cell for cell in cells if not cell.control)
-    models = tuple(dict.fromkeys(config.model_name for config in run.configs.all()))
-    return RunLine(run, models, tally(cells), tools.given_an_answer(), tools.delivered())
+def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine:
+    """`counts` of the tool scenarios under False, of the controls under True."""
+    tools = counts.get(False, Tally())
+    whole = pooled(counts.values())
+    return RunLine(run, tuple(dict.fromkeys(models)), whole, tools.given_an_answer(), tools.delivered())
 
 
-def get_run_page(run_id: int, *, config_id: int | None = None, scenario: str = "") -> RunPage:
-    """Raises Run.DoesNotExist for an unknown run. `config_id` and `scenario` choose the frozen configuration shown."""
-    run = Run.objects.select_related("owner").get(pk=run_id, deleted_at=None)
-    configs = tuple(run.configs.all())
-    cells = tuple(run.cells.all())
+def get_run_page(run_id: int) -> RunPage:
+    """Six queries, none of which reads what was frozen. Raises Run.DoesNotExist for an unknown run."""
+    run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
+    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    cells = tuple(run.cells.defer("upstreams"))
     whole = tally(cells)
-    shown = next((config for config in configs if config.pk == config_id), configs[0] if configs else None)
+    reachable = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING),
@@ -127,10 +113,7 @@ def get_run_page(run_id: int, *, config_id: int | None = None, scenario: str = "
         pace=_pace(run, whole),
         lines=_lines(configs, cells),
         groups=_groups(run),
-        retryable=whole.infra,
-        shown=shown,
-        shown_scenario=scenario,
-        frozen=frozen_keys(shown, scenario) if shown else Frozen(),
+        retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
     )
 
 
@@ -179,49 +162,23 @@ def _pace(run: Run, whole: Tally) -> Pace:
 
 
 def _groups(run: Run) -> tuple[FailureGroup, ...]:
+    """Two queries: one over the index of failures, one for an exemplar of each group."""
     bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
-    columns = ("signature", "failure_class", "scenario", "outcome")
-    counted = bad.values(*columns).annotate(
-        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), sentence=Min("sentence")
+    counted = bad.values("signature", "outcome").annotate(
+        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk")
     )
+    rows = list(counted.order_by("-count", "signature")[:GROUPS])
+    seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
     return tuple(
         FailureGroup(
             signature=row["signature"],
-            sentence=row["sentence"],
-            failure_class=row["failure_class"],
-            scenario=row["scenario"],
+            sentence=seen[row["exemplar"]].sentence,
+            failure_class=seen[row["exemplar"]].failure_class,
+            scenario=seen[row["exemplar"]].scenario,
             mark=row["outcome"],
             count=row["count"],
             first_seen=row["first_seen"],
             exemplar=row["exemplar"],
         )
-        for row in counted.order_by("-count", "signature")[:GROUPS]
+        for row in rows
     )
-
-
-def frozen_keys(config: RunConfig, scenario: str = "") -> Frozen:
-    """Every key, its value and the layer it comes from; with a scenario, its layer on top. Layers frozen by a version
-    that knew other keys are shown as they stand."""
-    layers = [(name, patch) for name, patch in config.layers]
-    if found := next((one for one in scenarios.all() if one.slug == scenario), None):
-        layers.append((f"scenario {found.slug}", found.draw(0, kind="parity").layer))
-    try:
-        resolved = resolve(layers)
-    except PolicyError:
-        return Frozen(tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items()))
-    keys = [FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())]
-    chosen = tuple(key for key in keys if key.origin != ENGINE)
-    return Frozen(chosen, tuple(key for key in keys if key.origin == ENGINE))
-
-
-def _value(policy: object, key: str) -> object:
-    """The value at an origin's key such as `request_overrides.max_tokens` or `response_transforms[0]`."""
-    value: object = policy
-    for part in key.replace("[", ".[").split("."):
-        if part.startswith("[") and isinstance(value, list | tuple):
-            value = value[int(part[1:-1])]
-        elif isinstance(value, dict):
-            value = value.get(part)
-        else:
-            value = getattr(value, part, None)
-    return value

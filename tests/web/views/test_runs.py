@@ -141,3 +141,37 @@ def test_an_unknown_run_is_a_page_that_says_so(owner_client: Client) -> None:
 @pytest.mark.parametrize("path", ["/runs/", "/demo/", "/runs/new/", "/trials/", "/latency/"])
 def test_every_page_has_something_to_say_when_there_is_nothing(owner_client: Client, path: str) -> None:
     assert owner_client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_a_polled_page_is_never_taken_for_its_part(owner_client: Client, part: bool) -> None:
+    cell = make_cell(make_config(make_run()))
+    trial = make_trials(cell, **{"fail": 1})[0]
+    for path in (f"/runs/{cell.run_id}/", "/runs/new/", f"/trials/{trial.pk}/"):
+        response = owner_client.get(path, headers={"HX-Request": "true"} if part else {})
+        assert "HX-Request" in response.headers["vary"]
+        assert "no-cache" in response.headers["cache-control"]
+        assert ("<html" in response.content.decode()) is not part
+
+
+def test_going_back_in_history_shows_the_whole_page(owner_client: Client) -> None:
+    headers = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
+    assert "<html" in owner_client.get(f"/runs/{make_run().pk}/", headers=headers).content.decode()
+
+
+def test_deleting_asks_first(owner_client: Client) -> None:
+    text = owner_client.get(f"/runs/{make_run().pk}/").content.decode()
+    before, button = text.split('value="delete"')[:2]
+    assert before.rindex("<details>") > before.rfind("</details>")
+    assert "Yes, delete run" in button
+
+
+def test_buttons_of_the_live_part_keep_the_keyboard_focus(owner_client: Client) -> None:
+    run = make_run(state=Run.State.PAUSED, stopped_reason="cap", request_cap=1)
+    make_trials(make_cell(make_config(run)), **{"infra": 1})
+    for state in (Run.State.RUNNING, Run.State.PAUSED):
+        Run.objects.update(state=state)
+        live = owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}).content.decode()
+        buttons = re.findall(r"<button[^>]*>", live)
+        assert buttons
+        assert all(" id=" in button for button in buttons)

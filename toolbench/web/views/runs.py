@@ -7,18 +7,20 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab import controlling
+from toolbench.lab.frozen_settings import get_frozen_settings
 from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.launching import ConfirmationNeeded
 from toolbench.lab.models import Run
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
 from toolbench.web.forms.running import LIVE_FIELDS, read_action
+from toolbench.web.pages import page, wants_part
 
 
 @require_safe
 def list(request: HttpRequest, simulated: bool = False) -> HttpResponse:
     lines = get_runs(simulated=simulated)
-    return render(request, "runs/list.html", {"lines": lines, "simulated": simulated})
+    return page(request, "runs/list.html", {"lines": lines, "simulated": simulated})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -29,24 +31,23 @@ def new(request: HttpRequest) -> HttpResponse:
     answer = answer_to(form, start=request.method == "POST", owner=_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    part = "#forecast" if request.headers.get("HX-Request") else ""
     context = {"form": form, "plan": answer.plan, "confirmed": answer.confirmed, "asked": request.method == "POST"}
-    return render(request, f"runs/new.html{part}", context)
+    return page(request, "runs/new.html", context, part="forecast")
 
 
 @require_safe
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
-    config = request.GET.get("config", "")
+    """GET /runs/ID/; htmx asks for the live part alone while it goes on. ?config= and ?scenario= choose the settings
+    shown below it."""
     try:
-        page = get_run_page(
-            run_id,
-            config_id=int(config) if config.isdecimal() and len(config) < 19 else None,
-            scenario=request.GET.get("scenario", ""),
-        )
+        context: dict[str, object] = {"page": get_run_page(run_id)}
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
-    part = "#live" if request.headers.get("HX-Request") else ""
-    return render(request, f"runs/show.html{part}", {"page": page})
+    if not wants_part(request):
+        context["frozen"] = get_frozen_settings(
+            run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
+        )
+    return page(request, "runs/show.html", context, part="live")
 
 
 @require_POST

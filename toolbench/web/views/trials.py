@@ -2,7 +2,7 @@
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
@@ -10,6 +10,7 @@ from toolbench.lab.annotating import annotate
 from toolbench.lab.models import Trial
 from toolbench.lab.trace import get_trace
 from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
+from toolbench.web.pages import page
 
 SHOWN = {"outcome", "scenario", "failure_class", "sort", "search"}
 
@@ -18,12 +19,12 @@ SHOWN = {"outcome", "scenario", "failure_class", "sort", "search"}
 def list(request: HttpRequest) -> HttpResponse:
     asked = TrialFilter.from_query(request.GET)
     number = request.GET.get("page", "1")
-    page = get_trials(asked, int(number) if number.isdecimal() and len(number) < 9 else 1)
+    found = get_trials(asked, int(number) if number.isdecimal() and len(number) < 9 else 1)
     shown = SHOWN if asked.run else SHOWN - {"scenario", "failure_class"}
-    context = {"page": page, "query": asked.query(), "kept": asked.hidden_fields(shown)}
+    context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
     context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
-    context |= {"previous": page.page - 1, "following": page.page + 1}
-    return render(request, "trials/list.html", context)
+    context |= {"previous": found.page - 1, "following": found.page + 1}
+    return page(request, "trials/list.html", context)
 
 
 @require_safe
@@ -33,9 +34,8 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
         trace = get_trace(trial_id, asked, request.GET.get("step", ""))
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    part = "#steps" if request.headers.get("HX-Request") else ""
     context = {"trace": trace, "query": asked.query(), "permalink": request.get_full_path()}
-    return render(request, f"trials/show.html{part}", context)
+    return page(request, "trials/show.html", context, part="steps")
 
 
 @require_POST
