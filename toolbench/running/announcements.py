@@ -2,14 +2,21 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from toolbench.running.children import Child
+from toolbench.running.identity import confined
 from toolbench.running.places import ROOT
 
 _PATIENCE_SECONDS = 60
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
 
 
 class Announcement:
@@ -46,39 +53,100 @@ class Announcement:
             return b""
 
 
-class Register:
-    """Tells the lab where each child serves, and tries again later when the lab cannot be told."""
+@dataclass(slots=True)
+class _Telling:
+    """What one announcement is told with, and when that may be tried again. Moments are the register's clock's."""
 
-    def __init__(self, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    process: subprocess.Popen[bytes] | None = None
+    until: float = 0.0
+    again: float = 0.0
+    pause: float = _FIRST_PAUSE
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str], *, line: str, now: float) -> None:
+        self.until = now + _PATIENCE_SECONDS
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=dict(environment),
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError), self.process.stdin as said:
+            said.write(line.encode())
+
+    def ended(self, now: float) -> bool:
+        """True once the lab was told. One that hangs is killed; one that failed makes the next wait for longer."""
+        if self.process is None:
+            return False
+        if self.process.poll() is None and now < self.until:
+            return False
+        code = self.process.returncode
+        self.stop()
+        self.again, self.pause = now + self.pause, min(self.pause * 2, _LONGEST_PAUSE)
+        return code == 0
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class Register:
+    """Tells the lab where each child serves, and tries again later when the lab cannot be told. Nothing here waits.
+    `command`, and the child's name after it, is given the line on its standard input."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        *,
+        command: Sequence[str] = (sys.executable, "manage.py", "register_service"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._environment = environment
         self._say = say
+        self._command = command
+        self._clock = clock
         self._open: dict[str, Announcement] = {}
-        self._told: set[str] = set()
+        self._tellings: dict[str, _Telling] = {}  # of those that are not told yet
 
     def follow(self, child: Child) -> None:
         """Starts listening to a child, anew when it was started anew."""
-        self._open[child.spec.name] = Announcement(child)
-        self._told.discard(child.spec.name)
+        name = child.spec.name
+        self._forget(name)
+        self._open[name] = Announcement(child)
+        self._tellings[name] = _Telling()
 
     def tick(self) -> None:
         for name, announcement in self._open.items():
             announcement.listen()
-            if announcement.line and name not in self._told and self._tell(name, announcement.line):
-                self._told.add(name)
-                self._say(f"{name} is ready at {_url(announcement.line)}")
+            if announcement.line and name in self._tellings:
+                self._tell(name, announcement.line)
 
-    def _tell(self, name: str, line: str) -> bool:
-        command = [sys.executable, "manage.py", "register_service", name]
-        told = subprocess.run(
-            command,
-            input=line.encode(),
-            env=dict(self._environment),
-            cwd=ROOT,
-            capture_output=True,
-            timeout=_PATIENCE_SECONDS,
-            check=False,
-        )
-        return told.returncode == 0
+    def close(self) -> None:
+        """Ends every telling under way."""
+        for name in tuple(self._tellings):
+            self._forget(name)
+
+    def _tell(self, name: str, line: str) -> None:
+        telling, now = self._tellings[name], self._clock()
+        if telling.ended(now):
+            self._forget(name)
+            self._say(f"{name} is ready at {_url(line)}")
+        elif telling.process is None and now >= telling.again:
+            telling.start(_confined((*self._command, name)), self._environment, line=line, now=now)
+
+    def _forget(self, name: str) -> None:
+        if telling := self._tellings.pop(name, None):
+            telling.stop()
+
+
+def _confined(command: Sequence[str]) -> list[str]:
+    return confined(list(command), death_signal=signal.SIGKILL)
 
 
 def _url(line: str) -> str:

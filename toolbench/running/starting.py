@@ -171,6 +171,8 @@ class Start:
         if self._asked_to_stop:
             say("\nStopping; Ctrl-C again to stop at once.")
         already = self._asked_to_stop
+        if register := self._supervisor.register:
+            register.close()
         for names in (self._supervisor.names - _SERVERS, {"valkey"}, {"postgres"}):
             self._supervisor.stop(names, hurry=lambda: self._asked_to_stop > already)
         if state := read_state(self._places.state):

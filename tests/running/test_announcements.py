@@ -1,0 +1,94 @@
+"""Telling the lab where a child serves never holds up whoever watches over the children."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from toolbench.running.announcements import Register
+from toolbench.running.children import Child, Spec
+
+_PATIENCE_SECONDS = 20
+_ANNOUNCES = """import time; print('{"url": "http://here"}', flush=True); time.sleep(600)"""
+_COUNTS = "import pathlib; pathlib.Path({path!r}).open('a').write('x'); "
+
+
+class Told:
+    """A register with a child that announces, a clock that is moved by hand, and what was said."""
+
+    def __init__(self, folder: Path, teller: str) -> None:
+        self.now = 0.0
+        self.clock: Callable[[], float] = lambda: self.now
+        self.said: list[str] = []
+        self._starts = folder / "starts"
+        command = [sys.executable, "-c", _COUNTS.format(path=str(self._starts)) + teller]
+        self.register = Register(os.environ, self.said.append, command=command, clock=lambda: self.clock())
+        self.child = Child(
+            Spec("local", [sys.executable, "-c", _ANNOUNCES], dict(os.environ), folder, announces=True), folder
+        )
+        self.register.follow(self.child)
+
+    @property
+    def starts(self) -> int:
+        return len(self._starts.read_text()) if self._starts.exists() else 0
+
+    def tick_until(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while not done():
+            assert time.monotonic() < until, (self.starts, self.said)
+            self.register.tick()
+
+    def tick_often(self) -> None:
+        for _ in range(200):
+            self.register.tick()
+
+
+@pytest.fixture
+def told(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Told]:
+    told = Told(tmp_path, request.param)
+    yield told
+    told.register.close()
+    told.child.kill()
+    told.child.close()
+
+
+@pytest.mark.parametrize("told", ["import sys; assert 'http://here' in sys.stdin.read()"], indirect=True)
+def test_a_child_that_is_ready_is_told_once(told: Told) -> None:
+    told.tick_until(lambda: bool(told.said))
+    told.now = 1000.0
+    told.tick_often()
+    assert (told.said, told.starts) == (["local is ready at http://here"], 1)
+
+
+@pytest.mark.parametrize("told", ["import time; time.sleep(600)"], indirect=True)
+def test_a_telling_that_hangs_is_ended_and_tried_again_later(told: Told) -> None:
+    told.tick_until(lambda: told.starts == 1)
+    told.tick_often()
+    assert told.starts == 1
+    told.now = 61.0
+    told.tick_often()
+    assert (told.starts, told.said) == (1, [])
+    told.now = 62.0
+    told.tick_until(lambda: told.starts == 2)
+
+
+@pytest.mark.parametrize("told", ["raise SystemExit(1)"], indirect=True)
+def test_a_telling_that_fails_is_tried_again_after_a_pause(told: Told) -> None:
+    told.tick_until(lambda: told.starts == 1)
+    told.tick_often()
+    assert told.starts == 1
+    told.clock = time.monotonic
+    told.tick_until(lambda: told.starts == 3)
+    assert told.said == []
+
+
+@pytest.mark.parametrize("told", ["import time; time.sleep(600)"], indirect=True)
+def test_closing_ends_a_telling_that_is_under_way(told: Told) -> None:
+    told.tick_until(lambda: told.starts == 1)
+    told.register.close()
+    told.now = 1000.0
+    told.tick_often()
+    assert told.starts == 1
