@@ -46,6 +46,7 @@ def make_config(run: Run, model: Model | None = None, **fields: Any) -> RunConfi
         "provider_kind": model.provider.kind,
         "model_name": model.name,
         "canonical": model.canonical,
+        "service": "" if model.provider.base_url else model.provider.service,
         "layers": [["engine default", {"max_turns": 12}], ["profile", {"llm_options_defaults": {"temperature": 0.7}}]],
         "policy_hash": "4be109c7",
         "position": run.configs.count(),

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
 from toolbench.lab import catalogue
 from toolbench.lab.local_run import OWN, TOOLS, ensure_local_run, get_local_box
-from toolbench.lab.models import Model, Run, ServiceAddress, Trial
+from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Trial
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +110,19 @@ def test_valid_and_correct_are_counted_apart_and_dropped_tools_are_named() -> No
     assert (way.label, way.valid.k, way.correct.k) == ("native tools, the model's own template", 1, 1)
     assert way.happened == "The answer holds no call. (3)"
     assert way.dropped_trial == Trial.objects.order_by("pk")[0].pk
+
+
+def test_a_way_keeps_its_name_when_its_provider_is_gone() -> None:
+    half_done()
+    Model.objects.filter(provider__service=OWN).delete()
+    Provider.objects.filter(service=OWN).delete()
+    assert get_local_box().ways[0].label == "native tools, the model's own template"
+
+
+def test_our_own_deadline_is_no_answer_here_either() -> None:
+    run = half_done()
+    Trial.objects.filter(run=run, outcome="fail").update(end="DEADLINE_EXCEEDED")
+    assert get_local_box().ways[0].valid.n == 1
 
 
 def test_time_left_is_a_range_and_ends_with_the_run() -> None:

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
+from toolbench.lab.cells import ANSWERED
 from toolbench.lab.launching import ConfigChoice, RunRequest, launch
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.rates import Rate, rate_of
@@ -166,7 +167,9 @@ def _model_name(run: Run) -> str:
 
 
 def _ways(run_ids: list[int]) -> dict[int, tuple[Way, ...]]:
-    cells = Cell.objects.filter(run_id__in=run_ids).select_related("config__provider").order_by("position")
+    cells = (
+        Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers").order_by("position")
+    )
     facts = _facts(run_ids)
     causes = _causes(run_ids)
     ways: dict[int, list[Way]] = {}
@@ -177,10 +180,8 @@ def _ways(run_ids: list[int]) -> dict[int, tuple[Way, ...]]:
 
 
 def _way(cell: Cell, facts: _Facts, cause: str) -> Way:
-    service = cell.config.provider.service if cell.config.provider else TOOLS
-    label, hint = WORDS.get(
-        (cell.config.method, service, bool(cell.config.examples)), WORDS["constrained", TOOLS, False]
-    )
+    way = (cell.config.method, cell.config.service, bool(cell.config.examples))
+    label, hint = WORDS.get(way, WORDS["constrained", TOOLS, False])
     counted = tally([cell])
     return Way(
         cell_id=cell.pk,
@@ -195,12 +196,11 @@ def _way(cell: Cell, facts: _Facts, cause: str) -> Way:
 
 
 def _facts(run_ids: list[int]) -> dict[int, _Facts]:
-    answered = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL])
     found = Trial.objects.filter(run_id__in=run_ids).order_by().values("cell_id")
     counted = found.annotate(
-        answered=Count("pk", filter=answered),
-        valid=Count("pk", filter=answered & Q(valid_calls__gt=0)),
-        dropped=Min("pk", filter=answered & Q(tools_dropped=True)),
+        answered=Count("pk", filter=ANSWERED),
+        valid=Count("pk", filter=ANSWERED & Q(valid_calls__gt=0)),
+        dropped=Min("pk", filter=ANSWERED & Q(tools_dropped=True)),
     )
     return {row["cell_id"]: _Facts(row["answered"], row["valid"], row["dropped"]) for row in counted}
 
