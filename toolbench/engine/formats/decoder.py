@@ -108,13 +108,13 @@ class Decoder:
 
     def _in_fence(self) -> bool:
         tape = self._tape
-        found = self._words.line_or_ticks.find(tape.text, tape.at, final=tape.final)
+        found = self._words.ticks.find(tape.text, tape.at, final=tape.final)
         self._out.say(tape.take(found.start))
         if not found.is_marker:
             return False
         word = tape.take(found.end)
         self._out.say(word)
-        if len(word) >= len(self._inside) and word.startswith(TICKS):
+        if len(word) >= len(self._inside):
             self._step = self._in_text
         return True
 

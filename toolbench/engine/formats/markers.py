@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 TICKS = "`"
+LONGEST_RUN = 64  # backticks; a longer run counts as several
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Markers:
     def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
         wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
         ordered = sorted(wanted, key=len, reverse=True)
-        runs = [TICKS + "+"] if ticks else []
+        runs = [f"{TICKS}{{1,{LONGEST_RUN}}}"] if ticks else []
         self._pattern = re.compile("|".join([*map(re.escape, ordered), *runs]) or r"(?!)")
         self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
         self._firsts = re.compile("[" + re.escape("".join({word[0] for word in ordered})) + "]") if ordered else None
@@ -40,7 +41,7 @@ class Markers:
         safe = len(text) if final else self._undecided_from(text, at)
         if found is None or found.start() >= safe:
             return Found(safe)
-        if not final and self._ticks and text[found.start()] == TICKS and found.end() == len(text):
+        if not final and self._ticks and found.end() == len(text) and _may_grow(found.group()):
             return Found(found.start())
         return Found(found.start(), found.end())
 
@@ -51,6 +52,10 @@ class Markers:
             if text[candidate.start() :] in self._beginnings:
                 return candidate.start()
         return len(text)
+
+
+def _may_grow(word: str) -> bool:
+    return word.startswith(TICKS) and len(word) < LONGEST_RUN
 
 
 @lru_cache(maxsize=512)

@@ -21,6 +21,7 @@ class Vocabulary:
         self.markers = Markers([*self.blocks, *self.dropped, *self.reasoning, *self.closers], ticks=True)
         self.thinking = {closer: markers_of(closer, *openers) for closer in self.closers}
         self.only = {closer: markers_of(closer) for closer in self.closers}
+        self.ticks = Markers([], ticks=True)
         self.line_or_ticks = Markers(["\n"], ticks=True)
 
 
