@@ -119,7 +119,8 @@ def _choices(request: RunRequest, found: Found) -> tuple[list[ConfigChoice], lis
             for name in request.profiles
             if name not in fitting
         ]
-        combinations = product(fitting or [DEFAULT_PROFILE], request.strategies, request.methods, request.examples)
+        profiles = fitting or [DEFAULT_PROFILE]
+        combinations = product(profiles, request.strategies, request.methods, request.examples, request.streams)
         choices += [ConfigChoice(pk, *combination) for combination in combinations]
     return choices, skipped
 
@@ -160,6 +161,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
         strategy=choice.strategy,
         method=choice.method,
         examples=choice.examples,
+        stream=choice.stream,
         layers=layers,
         policy_hash=policy_hash(policy),
     )

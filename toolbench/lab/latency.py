@@ -21,8 +21,6 @@ METRICS = {
     "first_byte": ("First byte of the first answer", F("first_byte_ms")),
     "first_token": ("First token of the first answer, streamed only", F("first_token_ms")),
     "first_call": ("First complete call, streamed only", F("first_call_ms")),
-    "first_token": ("First token of the first answer, streamed only", F("first_token_ms")),
-    "first_call": ("First complete call, streamed only", F("first_call_ms")),
     "model": ("Time with the model", F("model_ms")),
     "tool": ("Time in tools", F("tool_ms")),
 }
@@ -85,9 +83,7 @@ def _rows(run: Run, metric: str) -> Iterable[LatencyRow]:
 def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
     return LatencyRow(
         config_id=config.pk,
-        label=" · ".join(
-            filter(None, [config.model_name, config.profile, config.strategy, config.method, config.examples])
-        ),
+        label=" · ".join(filter(None, _label(config))),
         provider=config.provider_name,
         local=config.provider_kind == Provider.Kind.LOCAL,
         n=len(times),
@@ -96,6 +92,11 @@ def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
         p95=quantile(times, 0.95) if len(times) >= ENOUGH_FOR_P95 else None,
         saturated=saturated,
     )
+
+
+def _label(config: RunConfig) -> tuple[str, ...]:
+    streamed = "streamed" if config.stream else ""
+    return config.model_name, config.profile, config.strategy, config.method, config.examples, streamed
 
 
 def quantile(times: list[float], q: float) -> Quantile:

@@ -111,6 +111,7 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
             strategy=config.strategy,
             method=config.method,
             examples=config.examples,
+            stream=config.stream,
             layers=[[name, patch] for name, patch in config.layers],
             policy_hash=config.policy_hash,
         )

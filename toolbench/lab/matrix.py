@@ -16,8 +16,8 @@ from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.trials import NONE, TrialFilter
 
-ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind")
-LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances"}
+ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
+LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
 KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
 USUAL_GROUP = "tools"
 RUN_CHOICES = 12
@@ -215,7 +215,7 @@ def _row(
         model=first["model_name"],
         name=first["model_name"].rpartition("/")[2],
         profile=first["profile"],
-        asked={name: first[name] for name in ASKED},
+        asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
         again=False,
         tally=tally,
         control=control,

@@ -24,7 +24,7 @@ SEVEN = (
     "p95_ms",
     "top tool failures",
 )
-OURS = ("provider", "strategy", "method", "examples", "tool_use_mode", "instances", "simulated", "runs", "trials")
+OURS = ("provider", "strategy", "method", "examples", "tool_use_mode", "instances", "answers", "simulated", "runs", "trials")
 RATES = ("given", "delivered", "first", "structured", "schema", "parse")
 FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")
@@ -67,7 +67,8 @@ def _measured(query: MatrixQuery) -> ExportTable:
 
 
 def _key(row: MatrixRow) -> tuple[object, ...]:
-    return (row.provider, row.kind, row.model, row.profile, *row.asked.values())
+    asked = {**row.asked, "stream": bool(row.asked["stream"])}
+    return (row.provider, row.kind, row.model, row.profile, *asked.values())
 
 
 def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:

@@ -25,12 +25,13 @@ class ConfigChoice:
     strategy: str = "production"
     method: str = "native"
     examples: str = ""
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The cross product of models, profiles, strategies, methods and examples, or exactly `configs` where given; each
-    with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the scenario.
+    """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
+    given; each with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the scenario.
     Equal requests with equal `seed` ask for equal trials; None draws one."""
 
     title: str = ""
@@ -39,6 +40,7 @@ class RunRequest:
     strategies: tuple[str, ...] = ("production",)
     methods: tuple[str, ...] = ("native",)
     examples: tuple[str, ...] = ("",)
+    streams: tuple[bool, ...] = (False,)
     scenarios: tuple[str, ...] = ()
     trials: int = 10
     instance_kind: str = "parity"
@@ -74,7 +76,7 @@ class RunRequest:
             given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
         except TypeError as error:
             raise LaunchRefused(
-                {"configs": ["Each configuration has model and, if need be, profile, strategy, method, examples."]}
+                {"configs": ["Each configuration has model and, if need be, profile, strategy, method, examples, stream."]}
             ) from error
         return cls(**given)
 
@@ -126,11 +128,13 @@ class PlannedConfig:
     strategy: str
     method: str
     examples: str
+    stream: bool
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
 
     def __str__(self) -> str:
-        parts = (self.model_name, self.profile, self.strategy, self.method, self.examples)
+        streamed = "streamed" if self.stream else ""
+        parts = (self.model_name, self.profile, self.strategy, self.method, self.examples, streamed)
         return " · ".join(part for part in parts if part)
 
 

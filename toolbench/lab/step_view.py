@@ -114,7 +114,13 @@ def _dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
 
 def _answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pane]:
     note = f"HTTP {step.status}, {step.response_bytes:,} bytes" if step.status else "no answer"
+    if facts.get("stream") and (chunks := facts.get("chunks")):
+        note += f" in {len(chunks):,} chunks"
     raw = code_of(body, size=max(step.response_bytes, len(body)))
+    if facts.get("partial"):
+        return Pane("Raw, as received", note, raw), Pane(
+            "As far as it came, nothing executed", "", code_of_value(facts["partial"])
+        )
     if "message" not in facts:
         return Pane("Raw, as received", note, raw), Pane("Classified", "", code_of_value(facts.get("error")))
     return Pane("Raw, as received", note, raw), Pane(

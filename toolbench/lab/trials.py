@@ -144,6 +144,7 @@ class TrialRow:
     strategy: str
     method: str
     examples: str
+    stream: bool
     scenario: str
     index: int
     mark: str  # an outcome, or running, or queued
@@ -217,6 +218,7 @@ def _row(trial: Trial) -> TrialRow:
         strategy=config.strategy,
         method=config.method,
         examples=config.examples,
+        stream=config.stream,
         scenario=trial.scenario,
         index=trial.index,
         mark=mark(trial),

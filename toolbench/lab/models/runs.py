@@ -79,7 +79,8 @@ class RunConfig(models.Model):
         ordering = ["run_id", "position"]
 
     def __str__(self) -> str:
-        return f"{self.model_name} · {self.profile} · {self.strategy} · {self.method}"
+        streamed = " · streamed" if self.stream else ""
+        return f"{self.model_name} · {self.profile} · {self.strategy} · {self.method}{streamed}"
 
 
 class Cell(models.Model):

@@ -29,6 +29,7 @@ class LaunchForm(forms.Form):
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(initial=["production"])
     methods = forms.MultipleChoiceField(initial=["native"])
+    streamed = forms.BooleanField(required=False, label="Streamed answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
     instance_kind = forms.ChoiceField(choices=INSTANCES, initial="parity", label="Instances")
     tool_use_mode = forms.ChoiceField(choices=MODES, initial="enforced", label="Tool use mode")
@@ -80,6 +81,7 @@ class LaunchForm(forms.Form):
             enforce_applicability=not data["every_profile"],
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
+            streams=(data["streamed"],),
             scenarios=tuple(data["scenarios"]),
             trials=data["trials"],
             instance_kind=data["instance_kind"],
