@@ -1,0 +1,73 @@
+"""Streaming as an axis of a run: from the request to the trial's page."""
+
+import json
+import random
+
+import pytest
+
+from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
+from toolbench.lab.facts import load
+from toolbench.lab.matrix import get_matrix
+from toolbench.lab.matrix_export import export_matrix
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.models import RunConfig, StepBody, Trial
+from toolbench.lab.run_request import RunRequest
+from toolbench.lab.trace import get_trace
+from toolbench.lab.trials import TrialFilter
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
+from toolbench.providers.simulated.streaming import encode, events_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def streams_well(seen: Seen) -> Answer:
+    """The same answers as `plays_well`, as a stream where one is asked for."""
+    answer = plays_well(seen)
+    if not seen.json().get("stream"):
+        return answer
+    assert isinstance(answer.body, bytes)
+    events = events_of(json.loads(answer.body), random.Random(1), with_usage=True)
+    return Answer(200, {"content-type": "text/event-stream", "connection": "close"}, b"".join(encode(events)))
+
+
+def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
+    with ScriptedProvider(streams_well) as scripted:
+        model = scripted_model(scripted)
+        run = launched(model, streams=(False, True), trials=2)
+        work(model)
+        asked = [bool(seen.json().get("stream")) for seen in scripted.seen]
+    assert (asked.count(True), asked.count(False)) == (6, 6)
+    whole, streamed = RunConfig.objects.filter(run=run).order_by("position")
+    assert ("streamed" in str(whole), "streamed" in str(streamed)) == (False, True)
+    trials = Trial.objects.filter(run=run, config=streamed)
+    assert [trial.outcome for trial in trials] == ["pass"] * 2
+    assert all(trial.first_byte_ms and trial.first_token_ms and trial.first_call_ms for trial in trials)
+    assert not Trial.objects.filter(config=whole).exclude(first_token_ms=None).exists()
+    query = MatrixQuery(scope="runs", runs=(run.pk,))
+    matrix = get_matrix(query)
+    assert [row.asked["stream"] for row in matrix.rows] == ["", "streamed"]
+    assert "stream" in matrix.varies
+    exported = export_matrix(query)
+    assert [row[exported.columns.index("answers")] for row in exported.rows] == ["", "streamed"]
+    assert None not in [row[exported.columns.index("p95_ms")] for row in exported.rows]
+
+
+def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None:
+    with ScriptedProvider(streams_well) as scripted:
+        model = scripted_model(scripted)
+        run = launched(model, streams=(True,), trials=1)
+        work(model)
+    trial = Trial.objects.get(run=run)
+    body = StepBody.objects.filter(step__trial=trial).order_by("step__ordinal")[0]
+    assert bytes(body.response).startswith(b"data: {")
+    assert load(body.facts)["stream"]
+    trace = get_trace(trial.pk, TrialFilter(), key="1.response")
+    assert trace.step is not None
+    assert "chunks" in trace.step.left.note
+    assert trace.step.left.code.lines[-2].text == "data: [DONE]"
+
+
+def test_a_request_with_streams_survives_being_stored() -> None:
+    request = RunRequest(models=(1,), streams=(False, True))
+    assert RunRequest.from_json(request.to_json()) == request
+    assert request_for().streams == (False,)
