@@ -5,7 +5,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
-from toolbench.lab.trace import Trace, get_trace
+from toolbench.lab.trace import MOST_STEPS, Trace, get_trace
 from toolbench.lab.trials import TrialFilter
 
 pytestmark = pytest.mark.django_db
@@ -91,12 +91,12 @@ def test_the_key_is_never_in_the_command_line() -> None:
     assert "'it'\"'\"'s'" in step.curl
 
 
-def test_steps_of_a_lost_execution_are_counted_apart() -> None:
+def test_steps_of_an_earlier_execution_are_counted_apart() -> None:
     trial = failed_trial()
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
-    assert [(lost.execution, lost.steps) for lost in trace.lost] == [(1, 2)]
+    assert [(one.execution, one.steps) for one in trace.earlier] == [(1, 2)]
     assert len(trace.rail) == 1
 
 
@@ -120,5 +120,29 @@ def test_the_number_of_queries_does_not_grow_with_steps(django_assert_num_querie
     trial = failed_trial()
     for turn in range(1, 8):
         make_step(trial, turn=turn, bodies={"facts": ANSWER})
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(11):
         open_at(trial)
+
+
+def test_a_long_earlier_execution_leaves_the_current_one_whole() -> None:
+    trial = failed_trial()
+    for ordinal in range(2, MOST_STEPS):
+        make_step(trial, ordinal=ordinal)
+    assert not open_at(trial).steps_cut
+    Trial.objects.filter(pk=trial.pk).update(execution=2)
+    make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
+    trace = open_at(trial)
+    assert (len(trace.rail), trace.steps_cut) == (1, False)
+    assert [one.steps for one in trace.earlier] == [MOST_STEPS]
+
+
+def test_facts_beyond_what_a_page_reads_are_left_out_but_for_the_opened_turn() -> None:
+    trial = make_trial(make_cell(make_config(make_run())))
+    large = ANSWER | {"padding": "x" * 399_000}
+    for turn in range(12):
+        make_step(trial, turn=turn, bodies={"facts": large})
+    trace = open_at(trial, "11.calls")
+    said = [line.title for turn in trace.rail for line in turn.steps if line.part == "calls"]
+    assert said == ["Parsed calls, 1"] * 9 + ["Parsed calls"] * 2 + ["Parsed calls, 1"]
+    assert trace.step is not None
+    assert trace.step.right.code.lines

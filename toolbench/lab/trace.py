@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import BinaryField, F, Func, IntegerField, QuerySet, Value
+from django.db.models import BinaryField, Count, F, Func, IntegerField, QuerySet, Value
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import failures
@@ -17,7 +17,10 @@ from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
 
 MOST_STEPS = 400
 BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
-MOST_FACTS = 400_000  # bytes of facts read for the rail
+MOST_FACTS = 400_000  # bytes of one step's facts
+MOST_FACTS_READ = 4_000_000  # bytes of facts read for a page: of the earliest steps, and of the chosen step's turn
+
+Facts = dict[int, JsonObject]  # by step id; a step whose facts are too large is not in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,9 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class LostExecution:
+class EarlierExecution:
+    """One whose worker was lost, that was given back, or that was tried again. Its steps are kept."""
+
     execution: int
     steps: int
 
@@ -103,7 +108,7 @@ class Trace:
     rail: tuple[RailTurn, ...]
     steps_cut: bool
     step: StepView | None
-    lost: tuple[LostExecution, ...]
+    earlier: tuple[EarlierExecution, ...]
     repeats: tuple[Repeat, ...]
     folds: tuple[RepeatFold, ...]
     answered: Rate
@@ -115,9 +120,9 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     """`key` names the chosen step, `<ordinal>.<part>`; unknown or empty chooses the first bad one, else the first
     answer. Raises Trial.DoesNotExist for an unknown trial or one of a deleted run."""
     trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
-    steps = list(Step.objects.filter(trial=trial).order_by("execution", "ordinal")[:MOST_STEPS])
-    current = [step for step in steps if step.execution == trial.execution]
-    facts = _facts(current)
+    steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MOST_STEPS + 1])
+    current = steps[:MOST_STEPS]
+    facts = _facts(current, _wanted_turn(current, trial, key))
     rail = build_rail(current, facts)
     first_bad = _first_bad_key(trial, rail)
     chosen = _chosen(rail, key, first_bad)
@@ -141,9 +146,9 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         final_text=_text(trial.final_text),
         rendered_prompt=_text(trial.rendered_prompt),
         rail=rail,
-        steps_cut=len(steps) == MOST_STEPS,
+        steps_cut=len(steps) > MOST_STEPS,
         step=_view(chosen, current, facts),
-        lost=_lost(steps, trial),
+        earlier=_earlier(trial),
         repeats=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in repeats),
         folds=_folds(repeats, trial),
         answered=counts.given_an_answer(),
@@ -172,16 +177,30 @@ def _text(stored: bytes | memoryview | None) -> str:
     return shown if len(whole) <= BODY_HEAD else f"{shown}\n… Only the beginning is shown."
 
 
-def _facts(steps: Sequence[Step]) -> dict[int, JsonObject]:
-    """Facts by step id; {} where they are too large for the rail."""
+def _wanted_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
+    """The turn of the step that the page will open, as far as it is known before the rail is built."""
+    named = key.partition(".")[0]
+    turns = {str(step.ordinal): step.turn for step in steps}
+    return turns.get(named, turns.get(str(trial.first_bad_ordinal)))
+
+
+def _facts(steps: Sequence[Step], turn: int | None) -> Facts:
+    """Facts by step id; those of `turn` first, then from the start as far as the bytes go."""
     size = Func(F("facts"), function="octet_length", output_field=IntegerField())
-    rows = StepBody.objects.filter(step__in=steps).annotate(size=size).filter(size__lte=MOST_FACTS)
-    found = {pk: load(facts) for pk, facts in rows.values_list("pk", "facts")}
-    return {step.pk: found.get(step.pk, {}) for step in steps}
+    sizes = dict(StepBody.objects.filter(step__in=steps).annotate(size=size).values_list("pk", "size"))
+    kept: list[int] = []
+    left = MOST_FACTS_READ
+    for step in sorted(steps, key=lambda step: (step.turn != turn, step.ordinal)):
+        if sizes.get(step.pk, MOST_FACTS + 1) <= min(left, MOST_FACTS):
+            kept.append(step.pk)
+            left -= sizes[step.pk]
+    rows = StepBody.objects.filter(pk__in=kept).values_list("pk", "facts")
+    return {pk: load(facts) for pk, facts in rows}
 
 
-def build_rail(steps: Sequence[Step], facts: dict[int, JsonObject]) -> tuple[RailTurn, ...]:
-    """The rail of one execution: the same parts in every turn, times on one shared axis."""
+def build_rail(steps: Sequence[Step], facts: Facts) -> tuple[RailTurn, ...]:
+    """The rail of one execution: the same parts in every turn, times on one shared axis. A step without facts shows
+    no counts."""
     if not steps:
         return ()
     whole = max(step.started_ms + step.duration_ms for step in steps) or 1.0
@@ -192,17 +211,17 @@ def build_rail(steps: Sequence[Step], facts: dict[int, JsonObject]) -> tuple[Rai
         RailTurn(
             turn=turn,
             seconds=sum(step.duration_ms for step in own) / 1000,
-            steps=tuple(line for step in own for line in _lines(step, facts[step.pk], whole)),
+            steps=tuple(line for step in own for line in _lines(step, facts.get(step.pk), whole)),
         )
         for turn, own in sorted(turns.items())
     )
 
 
-def _lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
+def _lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
     return _tool_lines(step, facts, whole) if step.kind == Step.Kind.TOOL else _exchange_lines(step, facts, whole)
 
 
-def _exchange_lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
+def _exchange_lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
     again = f", attempt {step.attempt}" if step.attempt > 1 else ""
     first_byte = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
     answer = RailStep(
@@ -218,19 +237,25 @@ def _exchange_lines(step: Step, facts: JsonObject, whole: float) -> list[RailSte
     request = RailStep(f"{step.ordinal}.request", "request", f"Request{again}", f"{step.request_bytes:,} B")
     if not step.ok:
         return [request, answer]
-    changes = len(facts.get("response_changes", ()))
-    calls, ignored = facts.get("calls", ()), facts.get("ignored_calls", 0)
-    troubled = bool(facts.get("findings"))
-    after = RailStep(f"{step.ordinal}.transforms", "transforms", f"After transforms, {_count(changes, 'change')}", "")
-    left_out = f", {ignored} ignored" if ignored else ""
-    parsed = RailStep(
-        f"{step.ordinal}.calls", "calls", f"Parsed calls, {len(calls)}{left_out}", step.finish_reason, bad=troubled
-    )
+    changes, calls = _counts(facts)
+    troubled = bool(facts and facts.get("findings"))
+    after = RailStep(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
+    parsed = RailStep(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=troubled)
     return [request, answer, after, parsed]
 
 
-def _tool_lines(step: Step, facts: JsonObject, whole: float) -> list[RailStep]:
-    refused = not facts.get("executed", True)
+def _counts(facts: JsonObject | None) -> tuple[str, str]:
+    """What is said of changes and calls; nothing where the facts were not read."""
+    if facts is None:
+        return "", ""
+    ignored = facts.get("ignored_calls", 0)
+    left_out = f", {ignored} ignored" if ignored else ""
+    changes = _count(len(facts.get("response_changes", ())), "change")
+    return f", {changes}", f", {len(facts.get('calls', ()))}{left_out}"
+
+
+def _tool_lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
+    refused = not (facts or {}).get("executed", True)
     dispatch = RailStep(
         key=f"{step.ordinal}.dispatch",
         part="dispatch",
@@ -266,13 +291,13 @@ def _chosen(rail: Sequence[RailTurn], key: str, first_bad: str) -> RailStep | No
     return wanted or next((line for line in lines if line.part == "response"), None)
 
 
-def _view(chosen: RailStep | None, steps: Sequence[Step], facts: dict[int, JsonObject]) -> StepView | None:
+def _view(chosen: RailStep | None, steps: Sequence[Step], facts: Facts) -> StepView | None:
     if chosen is None:
         return None
     ordinal = int(chosen.key.split(".")[0])
     step = next(step for step in steps if step.ordinal == ordinal)
-    beside = [facts[one.pk] for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
-    return view_step(step, chosen.part, facts=facts[step.pk], beside=beside, bodies=_bodies(step))
+    beside = [facts.get(one.pk, {}) for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
+    return view_step(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=_bodies(step))
 
 
 def _bodies(step: Step) -> tuple[bytes, bytes]:
@@ -285,12 +310,10 @@ def _head(name: str) -> Func:
     return Func(F(name), Value(1), Value(BODY_HEAD), function="substring", output_field=BinaryField())
 
 
-def _lost(steps: Sequence[Step], trial: Trial) -> tuple[LostExecution, ...]:
-    counts: dict[int, int] = defaultdict(int)
-    for step in steps:
-        if step.execution != trial.execution:
-            counts[step.execution] += 1
-    return tuple(LostExecution(execution, count) for execution, count in sorted(counts.items()))
+def _earlier(trial: Trial) -> tuple[EarlierExecution, ...]:
+    earlier = Step.objects.filter(trial=trial).exclude(execution=trial.execution).order_by("execution")
+    counted = earlier.values_list("execution").annotate(steps=Count("pk"))
+    return tuple(EarlierExecution(execution, count) for execution, count in counted)
 
 
 def _repeats(trial: Trial) -> QuerySet[Trial]:
