@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import F
 from scipy import stats
 
+from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 
-ENOUGH_FOR_P95 = 60
 MOST_POINTS = 2_000  # per configuration, so that the page stays light
 
 METRICS = {
@@ -37,7 +37,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """`times` are milliseconds in the order they ran, at most MOST_POINTS of `n`; `p95` from ENOUGH_FOR_P95 on."""
+    """`times` are milliseconds in the order they ran, at most MOST_POINTS of `n`; `p95` from P95_LEAST on."""
 
     config_id: int
     label: str
@@ -89,7 +89,7 @@ def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
         n=len(times),
         times=tuple(times[:MOST_POINTS]),
         p50=quantile(times, 0.5),
-        p95=quantile(times, 0.95) if len(times) >= ENOUGH_FOR_P95 else None,
+        p95=quantile(times, 0.95) if len(times) >= P95_LEAST else None,
         saturated=saturated,
     )
 

@@ -9,8 +9,9 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
+from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.matrix_query import MatrixQuery
-from toolbench.lab.metrics import METRICS, P95_FROM, Figure, Metric, cost_per_success, tokens_per_trial
+from toolbench.lab.metrics import METRICS, Figure, Metric, cost_per_success, tokens_per_trial
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
@@ -161,8 +162,8 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
     identity = (*key, "instance_kind", "scenario_group", "control", "scenario")
-    enough = Q(answered__gte=P95_FROM)
-    lines = cells.annotate(**key, answered=F("passed") + F("failed")).order_by().values(*identity)
+    enough = Q(answered__gte=P95_LEAST)
+    lines = cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
     summed = lines.annotate(
         **sums(),
         p50_low=Min("p50_ms"),

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally
 
-P95_FROM = 60  # trials with an answer; below, p95 is no number
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolbench.evals.statistics import more_trials_to_clear
-from toolbench.evals.statistics import rate as interval_of
+from toolbench.evals.statistics import more_trials_to_clear, wilson
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +62,12 @@ class Rate:
         return words[self.against] if self.n else "no trials yet"
 
 
-@lru_cache(maxsize=8192)
-def wilson(k: int, n: int) -> tuple[float, float]:
-    """The ends of the 95 % interval as fractions; (0, 1) when nothing was tried."""
-    found = interval_of(k, n)
-    return (0.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
+_interval = lru_cache(maxsize=8192)(wilson)  # pages ask for the same few counts again and again
 
 
 def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None, withheld: bool = False) -> Rate:
     """The rate of `k` in `n`."""
-    low, high = wilson(k, n)
+    low, high = _interval(k, n)
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)
 
 
