@@ -69,8 +69,9 @@ def seed_from(*parts: object) -> int:
 
 
 def instance_seed(run_seed: int, scenario: str, index: int) -> int:
-    """The same for every configuration of the run, so that they meet the same instances."""
-    return seed_from("instance", run_seed, scenario, index)
+    """The same for every configuration of the run, so that they meet the same instances. Repeats get seeds in a row:
+    scenarios whose choices take turns by seed are balanced within a cell."""
+    return (seed_from("instance", run_seed, scenario) + index) & LARGEST_SEED
 
 
 def sampling_seed(run_seed: int, config_position: int, scenario: str, index: int) -> int:
