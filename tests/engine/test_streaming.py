@@ -37,7 +37,7 @@ def whole(body: bytes) -> Turn:
 
 
 def codes(turn: Turn) -> list[str]:
-    return [finding.code for finding in turn.findings]
+    return [finding.code for finding in turn.findings if finding.code.startswith("stream_")]
 
 
 def made(turn: Turn) -> list[tuple[str, str, Any]]:

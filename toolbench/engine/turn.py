@@ -14,6 +14,7 @@ from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformCh
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
+from toolbench.engine.remarks import remarks_on
 from toolbench.engine.streaming import StreamDecoder
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
@@ -162,6 +163,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms)
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
+    structured = read.calls if read.path == "tool_use" else ()
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     kept = _repaired(calls)[: setup.calls_kept] if with_tools and not answer.cut else []
     return Turn(
@@ -174,7 +176,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         usage=answer.usage,
         path=read.path,
         changes=(*changes, *call_changes),
-        findings=(*answer.findings, *read.findings),
+        findings=(*answer.findings, *read.findings, *remarks_on(structured, read.text, answer.finish_reason)),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,

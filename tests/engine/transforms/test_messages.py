@@ -1,4 +1,5 @@
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -63,3 +64,16 @@ def test_the_history_handed_in_is_never_changed() -> None:
 def test_entries_that_are_no_calls_are_left_alone() -> None:
     odd = calling(tool_calls=["x", None])
     assert apply_message([odd], [SIGNATURE]) == ([odd], ())
+
+
+def test_ids_that_mistral_refuses_are_sent_as_nine_characters_on_call_and_result_alike() -> None:
+    def sent(call_id: str) -> tuple[object, object]:
+        calling = {"role": "assistant", "tool_calls": [{"id": call_id, "function": {"name": "f"}}]}
+        told = {"role": "tool", "tool_call_id": call_id, "content": "{}"}
+        changed, _ = apply_message([calling, told], ["tool_call_ids_nine_characters"])
+        return changed[0]["tool_calls"][0]["id"], changed[1]["tool_call_id"]
+
+    assert sent("aB3456789") == ("aB3456789", "aB3456789")
+    first, second = sent("functions.f:0"), sent("functions.f:1")
+    assert first[0] == first[1] != second[0]
+    assert re.fullmatch(r"[a-zA-Z0-9]{9}", str(first[0]))

@@ -20,10 +20,11 @@ PUBLISHED = {
     "tool_call": {"assistant_tool_calls_arguments_blank_to_empty_object"},
     "tool_result": {"tool_result_compact_envelope"},
 }
+OURS = {"tool_call_ids_nine_characters"}
 
 
 def test_the_ten_transforms_bear_their_published_names() -> None:
-    assert {kind: set(names(kind)) for kind in KINDS} == PUBLISHED
+    assert {kind: set(names(kind)) - OURS for kind in KINDS} == PUBLISHED
 
 
 def test_every_transform_says_in_a_sentence_what_it_does() -> None:

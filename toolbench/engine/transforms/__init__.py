@@ -1,4 +1,4 @@
-"""The ten named transforms that smooth over what endpoints do differently, under their published names."""
+"""The named transforms that smooth over what endpoints do differently: ten under their published names, and ours."""
 
 from toolbench.engine.transforms.applying import (
     KINDS,

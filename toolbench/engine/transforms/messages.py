@@ -1,5 +1,7 @@
 """Transforms of the messages that go out."""
 
+import hashlib
+import re
 from collections.abc import Callable
 
 from toolbench.engine.messages import JsonObject, Message
@@ -7,6 +9,7 @@ from toolbench.engine.transforms.registry import TransformKind
 
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
+_NINE = re.compile(r"[a-zA-Z0-9]{9}")
 SKIP_VALIDATOR = "skip_thought_signature_validator"
 
 
@@ -45,6 +48,31 @@ def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Mess
         return {**message, "tool_calls": signed} if _differs(calls, signed) else message
 
     return _calling_messages(messages, sign_all)
+
+
+@MESSAGE.register
+def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
+    """Ids of calls that are not nine letters or digits, as Mistral wants them, are sent as nine that stand for them;
+    the conversation itself keeps the ids as they came."""
+    changed = [_with_short_ids(message) for message in messages]
+    return changed if _differs(messages, changed) else messages
+
+
+def _with_short_ids(message: Message) -> Message:
+    if message.get("role") == "tool":
+        given = message.get("tool_call_id")
+        return {**message, "tool_call_id": _short_id(given)} if given != _short_id(given) else message
+    calls = message.get("tool_calls")
+    if not _calls_tools(message) or not isinstance(calls, list):
+        return message
+    short = [{**call, "id": _short_id(call.get("id"))} if isinstance(call, dict) else call for call in calls]
+    return {**message, "tool_calls": short} if short != calls else message
+
+
+def _short_id(given: object) -> object:
+    if not isinstance(given, str) or _NINE.fullmatch(given):
+        return given
+    return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:9]
 
 
 def _calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:
