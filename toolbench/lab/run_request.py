@@ -76,7 +76,11 @@ class RunRequest:
             given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
         except TypeError as error:
             raise LaunchRefused(
-                {"configs": ["Each configuration has model and, if need be, profile, strategy, method, examples, stream."]}
+                {
+                    "configs": [
+                        "Each configuration has model and, if need be, profile, strategy, method, examples, stream."
+                    ]
+                }
             ) from error
         return cls(**given)
 
