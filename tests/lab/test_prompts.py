@@ -1,21 +1,26 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.lab.benches import launched, plays_well, work
 from toolbench.lab.models import Model, Provider, Trial
+from toolbench.lab.prompts import LOOK_SECONDS
 from toolbench.lab.services import register
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def tried_locally(prompt: str, prompt_without_tools: str) -> Trial:
-    """A trial of a local model whose template makes these prompts; "" for a server that cannot show them."""
+def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0) -> Trial:
+    """A trial of a local model whose template makes these prompts, `delay` seconds after it was asked; "" for a server
+    that cannot show them."""
 
     def play(seen: Seen) -> Answer:
         if not seen.path.endswith("/apply-template"):
             return plays_well(seen)
         shown = prompt if "tools" in seen.json() else prompt_without_tools
-        return json_answer({"prompt": shown}) if shown else fails(404)
+        answer = json_answer({"prompt": shown}) if shown else fails(404)
+        return replace(answer, delay=delay)
 
     with ScriptedProvider(play) as llama:
         register("here", {"url": llama.base_url})
@@ -41,4 +46,9 @@ def test_tools_in_the_prompt_are_not_called_dropped() -> None:
 
 def test_a_server_that_cannot_show_the_prompt_is_no_trouble() -> None:
     trial = tried_locally("", "")
+    assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
+
+
+def test_an_end_does_not_wait_for_a_server_that_is_slow_to_show_the_prompt() -> None:
+    trial = tried_locally("user: hello", "user: hello", delay=LOOK_SECONDS + 1)
     assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")

@@ -1,26 +1,36 @@
 """What a local model really read: the prompt its template made of the trial's first request, and whether the tools are
 in it."""
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.messages import JsonObject, Message
 from toolbench.lab.figures import AnyStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.recording import ExchangeStep
 from toolbench.providers.rendering import rendered_prompt
 
+LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
+
 
 async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
-    """The trial's `rendered_prompt`, in hexadecimal, and `tools_dropped`; {} where the server cannot show it. Sends
-    one or two requests of its own, which are no part of the trial."""
+    """The trial's `rendered_prompt`, in hexadecimal, and `tools_dropped`; {} where the server cannot show it
+    within a second. Sends one or two requests of its own, which are no part of the trial."""
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
-    if first is None:
+    asked = json.loads(first.request.body) if first else {}
+    if not asked.get("messages"):
         return {}
-    asked = json.loads(first.request.body)
-    tools = asked.get("tools") or ()
-    prompt = await rendered_prompt(endpoint, asked["messages"], tools)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await _look(endpoint, asked["messages"], asked.get("tools") or ())
+    except TimeoutError:
+        return {}
+
+
+async def _look(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:
+    prompt = await rendered_prompt(endpoint, messages, tools)
     if prompt is None:
         return {}
-    dropped = bool(tools) and prompt == await rendered_prompt(endpoint, asked["messages"], ())
+    dropped = bool(tools) and prompt == await rendered_prompt(endpoint, messages, ())
     return {"rendered_prompt": prompt.encode("utf-8", "surrogatepass").hex(), "tools_dropped": dropped}
