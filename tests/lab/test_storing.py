@@ -1,9 +1,12 @@
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import OperationalError, connection
 
 from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.lab.benches import facts
@@ -161,6 +164,23 @@ def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pyt
     assert Step.objects.filter(trial__in=trials).count() == 5
     assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
     assert caplog.text.count("cannot be stored as it is") == 2
+
+
+def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: pytest.LogCaptureFixture) -> None:
+    trials = [running_trial() for _ in range(2)]
+    batch = Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="\x00")])
+    marks = count()
+
+    def away(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if "lab_cell" in sql and next(marks):
+            raise OperationalError("the database is away")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(away), pytest.raises(OperationalError):
+        write(batch)
+    assert not Trial.objects.filter(state="done").exists()
+    assert write(batch) == {trial.pk for trial in trials}
+    assert "lease was lost" not in caplog.text
 
 
 def test_counts_no_column_takes_are_cut() -> None:

@@ -207,7 +207,8 @@ def write(batch: Batch) -> set[int]:
                 give_back(batch.returned)
             _charge(tokens)
     except (DataError, ValueError) as error:
-        return _write_in_parts(batch, error)
+        with transaction.atomic():  # all parts or none, so that the whole can be written again
+            return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
         if outcome.trial_id not in done:
             logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
