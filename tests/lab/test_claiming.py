@@ -82,12 +82,21 @@ def test_only_running_runs_are_claimed_from(state: str) -> None:
     assert not has_work(model.provider_id)
 
 
-def test_a_paused_provider_is_not_claimed_from() -> None:
+def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
     model = model_with(concurrency=5)
     launched(model)
     Provider.objects.update(paused_reason="no key")
-    assert claim(model.provider_id, want=5, worker="w") == ()
-    assert not has_work(model.provider_id)
+    assert has_work(model.provider_id)
+    assert len(claim(model.provider_id, want=5, worker="w")) == 3
+
+
+def test_a_runs_own_limit_holds_within_the_providers() -> None:
+    model = model_with(concurrency=5)
+    launched(model, trials=9, jobs=2)
+    assert len(claim(model.provider_id, want=9, worker="w")) == 2
+    assert claim(model.provider_id, want=9, worker="w") == ()
+    launched(model, trials=9, jobs=7)
+    assert len(claim(model.provider_id, want=9, worker="w")) == 3
 
 
 def test_a_run_whose_cap_is_reached_is_not_claimed_from() -> None:

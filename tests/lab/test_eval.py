@@ -12,8 +12,11 @@ from django.core.management import CommandError, call_command
 from tests.lab.benches import plays_well, scripted_model
 from toolbench.lab import controlling
 from toolbench.lab.catalogue import load
+from toolbench.lab.eval_request import NO_LIMIT_SECONDS
 from toolbench.lab.keys import encrypt
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress
+from toolbench.lab.plans import frozen_configs
+from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -166,10 +169,15 @@ def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pyt
     assert (body["provider"], body["temperature"]) == ({"only": ["one", "two"]}, 0.5)
 
 
-def test_limits_are_lent_to_the_provider_and_taken_back(scripted: ScriptedProvider) -> None:
+def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: ScriptedProvider) -> None:
     model = scripted_model(scripted, concurrency=5)
     evaluate(jobs="1", read_timeout="0", open_timeout="3")
-    assert set(Run.objects.get().trials.values_list("concurrency", flat=True)) == {1}
+    run = Run.objects.get()
+    assert set(run.trials.values_list("concurrency", flat=True)) == {1}
+    assert (run.jobs, run.read_seconds, run.connect_seconds) == (1, NO_LIMIT_SECONDS, 3)
+    config = frozen_configs(run.configs.values_list("pk", flat=True)).popitem()[1]
+    usual = Timeouts(connect=7, read=8)
+    assert config.timeouts(usual) == Timeouts(connect=3, read=NO_LIMIT_SECONDS, deadline=run.deadline_seconds)
     provider = Provider.objects.get(pk=model.provider_id)
     assert (provider.concurrency, provider.read_seconds, provider.connect_seconds) == (5, None, None)
 

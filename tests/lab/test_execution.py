@@ -9,6 +9,7 @@ from django.db.models import F
 
 from tests.lab.benches import counts, launched, plays_well, scripted_model, slowly, work
 from tests.lab.conftest import Elsewhere
+from toolbench.evals import scenarios
 from toolbench.lab import connecting, controlling
 from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.execution import Terms, serve
@@ -259,6 +260,47 @@ def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scrip
     run.configs.update(layers=[["run", {"a_key_of_tomorrow": 1}]])
     assert work(model) == 2
     assert set(run.trials.values_list("outcome", "failure_class")) == {("infra", "plan_refused")}
+
+
+def test_a_defect_of_ours_while_judging_is_logged_and_what_was_sent_is_counted(
+    scripted: ScriptedProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a rule")
+
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    monkeypatch.setattr(type(scenarios.find("happy_path")), "judge", broken)
+    assert work(model) == 1
+    trial, cell = run.trials.get(), run.cells.get()
+    assert (trial.outcome, trial.failure_class, trial.requests) == ("infra", "our_error", 3)
+    assert (cell.requests, trial.steps.filter(kind="exchange").count()) == (3, 3)
+    assert "Traceback" in caplog.text
+
+
+def test_a_scenario_that_changed_after_the_launch_is_not_tried(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    run.trials.update(scenario_version=99)
+    work(model)
+    trial = run.trials.get()
+    assert (trial.outcome, trial.failure_class, scripted.seen) == ("infra", "plan_refused", [])
+    assert "was version 99 when the run was launched" in trial.sentence
+
+
+def test_a_key_that_was_missing_is_looked_for_again(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
+    run = launched(model, scenarios=("chat_only",), trials=1)
+    told: list[int] = []
+    assert serve(model.provider_id, Terms(30, over=lambda: told.append(1))) == 0
+    assert "A_KEY_FOR_THIS_TEST" in Provider.objects.get(pk=model.provider_id).paused_reason
+    assert told == []  # nobody is woken for what this worker cannot do
+    assert sweep().woken == (model.provider_id,)
+    monkeypatch.setenv("A_KEY_FOR_THIS_TEST", "sk-set-at-last")
+    assert work(model) == 1
+    assert (run.trials.get().outcome, Provider.objects.get(pk=model.provider_id).paused_reason) == ("pass", "")
 
 
 def test_a_failing_endpoint_is_no_failure_of_the_model() -> None:

@@ -17,7 +17,8 @@ _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's sl
 # A claim that a crash of the database forgets is harmless: the lease tells. So its commit is not waited for.
 _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
 
-# Runs with fewest trials in flight come first, then in turn. Trials whose local server is not ready stay queued.
+# Runs with fewest trials in flight come first, then in turn; none has more in flight than its own limit.
+# Trials whose local server is not ready stay queued.
 _CLAIM = """
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
@@ -25,7 +26,7 @@ WITH busy AS (
 ), limits AS (
     SELECT total.trials AS in_flight, greatest(0, least(%(want)s, provider.concurrency - total.trials)) AS want
     FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials FROM busy) AS total
-    WHERE provider.id = %(provider)s AND provider.paused_reason = ''
+    WHERE provider.id = %(provider)s
 ), queue AS (
     SELECT next.id, next.rank + coalesce(busy.trials, 0) AS turn, run.id AS run_id
     FROM lab_run AS run
@@ -35,7 +36,8 @@ WITH busy AS (
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued' AND NOT EXISTS (
             SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND config.service <> ''
             AND NOT EXISTS (SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service))
-        ORDER BY position LIMIT (SELECT want FROM limits)
+        ORDER BY position LIMIT least((SELECT want FROM limits),
+            CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.trials, 0)) END)
     ) AS next
     WHERE run.state = 'running' AND run.deleted_at IS NULL AND (run.requests_reserved < run.request_cap) IS NOT FALSE
         AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT want FROM limits) > 0
@@ -49,7 +51,7 @@ WITH busy AS (
         started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
     FROM free, limits WHERE trial.id = free.id
     RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
-        trial.instance_kind, trial.instance_seed, trial.seed
+        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (
         SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
@@ -59,7 +61,7 @@ SELECT * FROM claimed
 
 _HAS_WORK = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
-    WHERE run.state = 'running' AND run.deleted_at IS NULL AND provider.paused_reason = '' AND EXISTS (
+    WHERE run.state = 'running' AND run.deleted_at IS NULL AND EXISTS (
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """
 
@@ -80,7 +82,7 @@ RETURNING trial.cell_id
 _LEAVE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _TAKE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
 _HAS_SLOT = """
-SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %s AND paused_reason = ''), 2147483647)
+SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %s), 2147483647)
     > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %s AND NOT backing_off)
 """
 
@@ -96,6 +98,7 @@ class Claimed:
     execution: int
     lease: UUID
     scenario: str
+    scenario_version: int
     instance_kind: str
     instance_seed: int
     seed: int
@@ -103,7 +106,7 @@ class Claimed:
 
 def claim(provider_id: int, *, want: int, worker: str) -> tuple[Claimed, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
-    nothing to do, no free slot, or the provider is paused or gone."""
+    nothing to do, no free slot, or the provider is gone."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _lock_of(provider_id))
         cursor.execute(
@@ -142,8 +145,8 @@ def leave_slot(trial_id: int, lease: UUID) -> None:
 
 
 def take_slot(provider_id: int, trial_id: int, lease: UUID) -> bool:
-    """True when the waiting trial has a slot again; a provider that is gone or paused has no limit any more for
-    trials already begun."""
+    """True when the waiting trial has a slot again; a provider that is gone has no limit any more for trials
+    already begun."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _lock_of(provider_id))
         cursor.execute(_HAS_SLOT, [provider_id, provider_id])

@@ -36,7 +36,7 @@ class Counter:
         self._read_at = 0.0
 
     def hand_out(self) -> Handed | None:
-        """None when the provider is gone, or has no usable key: then it is paused with the reason."""
+        """None when the provider is gone, or this worker has no usable key: then the provider's row says why."""
         to = self._reach_now()
         if to is None:
             return None
@@ -55,8 +55,11 @@ class Counter:
         provider = Provider.objects.filter(pk=self._provider_id).first()
         if provider is None:
             return None
+        trouble, to = "", None
         try:
-            return reach(provider)
+            to = reach(provider)
         except KeyUnavailable as error:
-            Provider.objects.filter(pk=provider.pk).update(paused_reason=str(error)[:200])
-            return None
+            trouble = str(error)[:200]
+        if trouble != provider.paused_reason:
+            Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)
+        return to

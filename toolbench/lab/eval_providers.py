@@ -1,14 +1,13 @@
 """Whom `manage.py eval` asks: OpenRouter made from its variables, keys and local servers looked at before anything is
-launched, timeouts and limits lent to providers while the command runs."""
+launched."""
 
 import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
 from toolbench.lab.addresses import address_trouble, prefix_trouble, same_place
-from toolbench.lab.eval_options import PREFIX, EvalOptions
+from toolbench.lab.eval_options import PREFIX
 from toolbench.lab.eval_request import OPENROUTER, EvalRefused
 from toolbench.lab.extra_headers import FIELDS as HEADER_FIELDS
 from toolbench.lab.extra_headers import change_headers, secret_names
@@ -16,7 +15,6 @@ from toolbench.lab.keys import KeyNotInEnvironment, KeyUnavailable, endpoint_hea
 from toolbench.lab.models import Model, Provider, ServiceAddress
 
 KEY = f"{PREFIX}API_KEY"
-NO_LIMIT_SECONDS = 24 * 3600.0
 _HEADERS = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 
 
@@ -107,30 +105,3 @@ def _check_service(name: str) -> None:
 def welcome_back(providers: Iterable[Provider]) -> None:
     """A provider that was paused for its key goes on: the key was found."""
     Provider.objects.filter(pk__in=[provider.pk for provider in providers]).update(paused_reason="")
-
-
-@contextmanager
-def lent(providers: Iterable[Provider], options: EvalOptions) -> Iterator[None]:
-    """Timeouts and the number of trials at once, given to the providers' rows, so that they hold for every worker, and
-    taken back at the end."""
-    wanted = _limits(options)
-    before = {provider.pk: {name: getattr(provider, name) for name in wanted} for provider in providers}
-    if wanted:
-        Provider.objects.filter(pk__in=before).update(**wanted)
-    try:
-        yield
-    finally:
-        for pk, values in before.items():
-            if values:
-                Provider.objects.filter(pk=pk).update(**values)
-
-
-def _limits(options: EvalOptions) -> JsonObject:
-    read = options.read_timeout if options.read_timeout is not None else options.timeout
-    limits = {"connect_seconds": _seconds(options.open_timeout), "read_seconds": _seconds(read)}
-    limits["concurrency"] = options.jobs
-    return {name: value for name, value in limits.items() if value is not None}
-
-
-def _seconds(given: float | None) -> float | None:
-    return NO_LIMIT_SECONDS if given is not None and given <= 0 else given

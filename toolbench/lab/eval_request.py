@@ -17,6 +17,7 @@ from toolbench.lab.strategies import WITH, WITHOUT
 TAG_FALLBACK = "content_tag_tool_call_fallback"
 OPENROUTER = "openrouter"
 USUAL_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
+NO_LIMIT_SECONDS = 24 * 3600.0
 NAMED = 12  # names in a sentence
 
 
@@ -58,6 +59,7 @@ def ask(options: EvalOptions) -> EvalRequest:
         request_cap=options.request_cap,
         token_cap=options.token_cap,
         deadline_seconds=options.deadline,
+        **run_limits(options),
         seed=options.seed,
         purpose="cli",
         enforce_applicability=options.enforce_applicability,
@@ -65,6 +67,17 @@ def ask(options: EvalOptions) -> EvalRequest:
     unknown = scenarios.unknown(options.scenarios)
     passed_over = (f"Passed over: there is no scenario {', '.join(unknown)}.",) if unknown else ()
     return EvalRequest(request, models, (*notes, *passed_over))
+
+
+def run_limits(options: EvalOptions) -> JsonObject:
+    """What was said of timeouts and of trials at once, by the run's columns; a timeout of 0 is none."""
+    read = options.read_timeout if options.read_timeout is not None else options.timeout
+    limits = {"connect_seconds": _seconds(options.open_timeout), "read_seconds": _seconds(read), "jobs": options.jobs}
+    return _said(limits)
+
+
+def _seconds(given: float | None) -> float | None:
+    return NO_LIMIT_SECONDS if given is not None and given <= 0 else given
 
 
 def chosen_models(options: EvalOptions) -> tuple[Model, ...]:

@@ -10,7 +10,8 @@ from django.db import connection
 from toolbench.lab.cells import recompute_stale
 from toolbench.lab.execution import Terms, serve
 from toolbench.lab.finishing import finish_runs
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.keys import KeyUnavailable, endpoint_key
+from toolbench.lab.models import Provider, Run, Trial
 
 
 @dataclass(slots=True)
@@ -52,8 +53,8 @@ class EvalShifts:
 
     def _waiting(self) -> set[int]:
         queued = Trial.objects.filter(run_id=self.run_id, run__state=Run.State.RUNNING, state=Trial.State.QUEUED)
-        found = queued.filter(provider__paused_reason="").order_by().values_list("provider_id", flat=True).distinct()
-        return {pk for pk in found if pk is not None}
+        providers = Provider.objects.filter(pk__in=queued.values("provider_id"))
+        return {provider.pk for provider in providers if _has_key(provider)}
 
     def _trials(self, state: Trial.State) -> bool:
         return not self._stopping.is_set() and Trial.objects.filter(run_id=self.run_id, state=state).exists()
@@ -65,3 +66,12 @@ class EvalShifts:
             self.failure = error
         finally:
             connection.close()
+
+
+def _has_key(provider: Provider) -> bool:
+    """In this process; what other workers have does not matter here."""
+    try:
+        endpoint_key(provider)
+    except KeyUnavailable:
+        return False
+    return True

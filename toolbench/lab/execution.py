@@ -29,7 +29,8 @@ STOP_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a shift claims, in seconds; who asks it to stop; whom it tells that it claims no more."""
+    """How long a shift claims, in seconds; who asks it to stop; whom it tells that it claims no more, unless
+    it could not claim at all for want of the provider's key."""
 
     seconds: float
     stopping: Callable[[], bool] = lambda: False
@@ -71,6 +72,7 @@ class Shift:
         self._cancels: dict[int, asyncio.Event] = {}
         self._lag = _Lag()
         self._ended = 0
+        self._reached = True
 
     async def work(self) -> int:
         try:
@@ -80,8 +82,9 @@ class Shift:
                 while time.monotonic() < until and not self._terms.stopping():
                     if not await self._claim(bench, group):
                         break
-                with suppress(*AWAY):
-                    await self._database.run(self._terms.over)
+                if self._reached:
+                    with suppress(*AWAY):
+                        await self._database.run(self._terms.over)
                 await self._drain()
         finally:
             await self._storing.close()
@@ -102,11 +105,14 @@ class Shift:
         self._freed.clear()
         with suppress(*AWAY):
             handed = await self._database.run(self._counter.hand_out)
+            self._reached = handed is not None
             if handed is not None:
                 for trial in handed.trials:
                     self._start(trial, handed, bench, group)
                 if handed.more:
                     return True
+            elif not self._held:
+                return False
             if not self._held and not await self._database.run(has_work, self._provider_id):
                 return False
         await self._wait()

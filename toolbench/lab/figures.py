@@ -119,6 +119,20 @@ def _times(drive: Drive) -> JsonObject:
     }
 
 
+def spent_columns(steps: Iterable[AnyStep]) -> JsonObject:
+    """What was sent and has to be paid for, whatever became of it; from steps alone."""
+    exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
+    usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return {
+        "requests": len(exchanges),
+        "retries": sum(step.attempt > 1 for step in exchanges),
+        "input_tokens": column_count(sum(usage.input_tokens or 0 for usage in usages), _TOKENS_MAX) or 0,
+        "output_tokens": column_count(sum(usage.output_tokens or 0 for usage in usages), _TOKENS_MAX) or 0,
+        "cost": column_number(sum(costs)) if costs else None,
+    }
+
+
 def _output_retries(exchanges: Sequence[ExchangeStep]) -> int:
     """Attempts that came after an answer of the model in the same turn: second samples."""
     return sum(

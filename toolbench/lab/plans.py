@@ -30,6 +30,10 @@ class NotHere(Exception):
     """The model is served on another machine, for that machine's workers only; its text says so."""
 
 
+class ScenarioChanged(Exception):
+    """The scenario is not the one the run was launched with; its text says so."""
+
+
 class NotReady(Exception):
     """The local server does not answer yet; the trial has to wait."""
 
@@ -45,7 +49,17 @@ class FrozenConfig:
     service: str
     layers: tuple[tuple[str, JsonObject], ...]
     deadline_seconds: float
+    connect_seconds: float | None = None  # None: the provider's
+    read_seconds: float | None = None
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
+
+    def timeouts(self, usual: Timeouts) -> Timeouts:
+        """The run's own where it has any, else the provider's `usual` ones."""
+        return Timeouts(
+            connect=self.connect_seconds or usual.connect,
+            read=self.read_seconds or usual.read,
+            deadline=self.deadline_seconds,
+        )
 
     def policy(self, layer: JsonObject) -> tuple[Policy, str]:
         """The policy with a scenario's layer on top, and its JSON text."""
@@ -106,6 +120,8 @@ def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
             service=row.service,
             layers=tuple((name, patch) for name, patch in row.layers),
             deadline_seconds=row.run.deadline_seconds,
+            connect_seconds=row.run.connect_seconds,
+            read_seconds=row.run.read_seconds,
         )
         for row in rows
     }
@@ -132,11 +148,16 @@ def reach(provider: Provider) -> Reach:
 
 
 def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
-    """Raises NotHere, NotReady, and PolicyError for layers this version of the engine no longer takes."""
+    """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
     scenario = scenarios.find(trial.scenario)
+    if scenario.version != trial.scenario_version:
+        raise ScenarioChanged(
+            f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
+            f"{scenario.version} now. Launch a new run."
+        )
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
     endpoint = endpoint_of(to, config.service, config.model_name)
-    endpoint = replace(endpoint, timeouts=replace(endpoint.timeouts, deadline=config.deadline_seconds))
+    endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
     policy, policy_text = config.policy(instance.layer)
     loop = LoopPlan(
         model=endpoint.model,

@@ -31,8 +31,10 @@ class ConfigChoice:
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
-    given; each with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the scenario.
-    Equal requests with equal `seed` ask for equal trials; None draws one."""
+    given; each with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the
+    scenario. Equal requests with equal `seed` ask for equal trials; None draws one. `connect_seconds` and
+    `read_seconds` stand in for the provider's; `jobs` is how many trials are in flight at once at one provider, within
+    its own limit."""
 
     title: str = ""
     models: tuple[int, ...] = ()
@@ -52,6 +54,9 @@ class RunRequest:
     request_cap: int | None = None
     token_cap: int | None = None
     deadline_seconds: float | None = None
+    connect_seconds: float | None = None
+    read_seconds: float | None = None
+    jobs: int | None = None
     seed: int | None = None
     purpose: str = ""
     enforce_applicability: bool = True

@@ -23,7 +23,7 @@ FROM lost WHERE trial.id = lost.id RETURNING trial.cell_id
 """
 
 _WAITING = """
-SELECT provider.id FROM lab_provider AS provider WHERE provider.paused_reason = '' AND EXISTS (
+SELECT provider.id FROM lab_provider AS provider WHERE EXISTS (
     SELECT 1 FROM lab_run AS run WHERE run.state = 'running' AND run.deleted_at IS NULL AND EXISTS (
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """

@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from toolbench.engine.errors import EngineError
+from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.transforms.registry import UnknownTransform
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
-from toolbench.lab.figures import AnyStep, Drive, signature, trial_columns
+from toolbench.lab.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
-from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, TrialPlan, trial_plan
+from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.prompts import prompt_columns
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
@@ -55,12 +56,18 @@ class Try:
         """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
         reached, or the local server is gone. A defect of ours ends the trial, not the shift."""
         try:
-            return await self._drive(trial_plan(self.trial, config, to))
+            plan = trial_plan(self.trial, config, to)
         except NotReady:
             return False
         except NotHere as error:
             self.refuse("local_model_elsewhere", str(error))
-        except (EngineError, KeyError) as error:
+            return True
+        except (EngineError, ScenarioChanged, KeyError) as error:
+            self.refuse("plan_refused", f"The trial cannot be started: {error}")
+            return True
+        try:
+            return await self._drive(plan)
+        except (PlanError, UnknownTransform) as error:
             self.refuse("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
             logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
@@ -76,13 +83,15 @@ class Try:
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
         columns = self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms))
-        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if plan.local else {})})
+        looks = plan.local and not self.cancelled.is_set()
+        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if looks else {})})
         return True
 
     def refuse(self, failure_class: str, sentence: str) -> None:
-        """Ends the trial without a verdict: the world's failure or ours, never the model's."""
+        """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
         self._end(
             {
+                **spent_columns(self.steps),
                 "outcome": "infra",
                 "end": End.PROVIDER_ERROR.value,
                 "failure_class": failure_class,

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from toolbench.lab import controlling
 from toolbench.lab.eval_gate import cells_below
 from toolbench.lab.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
-from toolbench.lab.eval_providers import bring_openrouter_up_to_date, check_reachable, lent, welcome_back
-from toolbench.lab.eval_request import EvalRefused, EvalRequest, ask
+from toolbench.lab.eval_providers import bring_openrouter_up_to_date, check_reachable, welcome_back
+from toolbench.lab.eval_request import EvalRefused, EvalRequest, ask, run_limits
 from toolbench.lab.eval_shifts import EvalShifts
 from toolbench.lab.eval_text import plan_lines, run_lines
 from toolbench.lab.eval_watching import counted_interrupts, run_bar
@@ -56,7 +56,7 @@ class Command(BaseCommand):
             run = self._launched(ask(options), yes=yes) if resume is None else _resumed(resume, options)
         except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, controlling.Refused) as refused:
             raise CommandError(str(refused), returncode=REFUSED) from refused
-        self._work(run, options)
+        self._work(run)
         self._conclude(run, options)
 
     def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
@@ -69,13 +69,13 @@ class Command(BaseCommand):
                 raise EvalRefused(f"{needed} Add --yes.") from needed
             return launch(asked.request, confirmed=True)
 
-    def _work(self, run: Run, options: EvalOptions) -> None:
+    def _work(self, run: Run) -> None:
         """Until nothing of the run is under way. The first Ctrl-C lets trials in flight end, the second queues them
         again."""
         providers = tuple({model.provider_id: model.provider for model in _models(run)}.values())
         welcome_back(providers)
         shifts, bar = EvalShifts(run.pk), run_bar(run, sys.stderr, silent=self.verbosity == SILENT)
-        with lent(providers, options), counted_interrupts() as interrupts, bar as shown, shifts:
+        with counted_interrupts() as interrupts, bar as shown, shifts:
             while shifts.go_on():
                 shown.look()
                 interrupts.wait(LOOK_SECONDS)
@@ -123,7 +123,7 @@ def _models(run: Run) -> tuple[Model, ...]:
 
 
 def _resumed(run_id: int, options: EvalOptions) -> Run:
-    """Caps given are raised first. Raises Refused and EvalRefused."""
+    """Caps, timeouts and limits given hold from now on. Raises Refused and EvalRefused."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         raise EvalRefused(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
@@ -131,6 +131,8 @@ def _resumed(run_id: int, options: EvalOptions) -> Run:
     if options.request_cap or options.token_cap:
         caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
         controlling.raise_caps(run_id, **caps)
+    if limits := run_limits(options):
+        Run.objects.filter(pk=run_id).update(**limits)
     if run.state == Run.State.PAUSED:
         controlling.resume(run_id)
     return run
