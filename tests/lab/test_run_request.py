@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.lab.run_request import ConfigChoice, LaunchRefused, RunRequest, overrides_from_text
+from toolbench.lab.run_request import ConfigChoice, LaunchRefused, RunRequest
 
 
 def test_a_request_comes_back_equal_from_json() -> None:
@@ -27,15 +27,3 @@ def test_values_of_another_kind_are_refused_by_field(value: dict[str, object]) -
     with pytest.raises(LaunchRefused) as refused:
         RunRequest.from_json(value)
     assert list(refused.value.errors) == list(value)
-
-
-@pytest.mark.parametrize(("text", "value"), [("", {}), ("  ", {}), ('{"max_turns": 2}', {"max_turns": 2})])
-def test_overrides_are_read_from_text(text: str, value: object) -> None:
-    assert overrides_from_text(text) == value
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "nonsense", "[" * 100_000])
-def test_bad_overrides_are_refused_with_a_sentence(text: str) -> None:
-    with pytest.raises(LaunchRefused) as refused:
-        overrides_from_text(text)
-    assert refused.value.errors["overrides"][0].startswith("This ")

@@ -60,10 +60,6 @@ class Snapshot:
     cells: tuple[Cell, ...]
     recommendations: tuple[Recommendation, ...]
 
-    def tool_under_our_rules(self) -> Count:
-        """Without the cells where tools were off."""
-        return total(cell.tool for cell in self.cells if not cell.not_applicable)
-
 
 def total(counts: Iterable[Count]) -> Count:
     listed = list(counts)

@@ -15,7 +15,6 @@ from toolbench.providers.recording import ExchangeStep, ToolStep
 
 AnyStep = ExchangeStep | ToolStep
 _TOKENS_MAX = 2**62
-_STRUCTURED = ("tool_use", "constrained")
 
 
 @dataclass(frozen=True, slots=True)

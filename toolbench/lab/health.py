@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -52,3 +53,9 @@ def get_health() -> Health:
         services=tuple(ServiceAddress.objects.order_by("name")),
         waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
     )
+
+
+def ask_database() -> None:
+    """Returns when the database answers. Raises what Django raises when it does not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")

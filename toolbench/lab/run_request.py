@@ -100,21 +100,6 @@ def _fits(item: object, plain: object) -> bool:
     return type(item) is type(plain)
 
 
-def overrides_from_text(text: str) -> JsonObject:
-    """The policy patch written into a form's field; blank is {}. Raises LaunchRefused with what is wrong and where."""
-    if not text.strip():
-        return {}
-    try:
-        value = json.loads(text)
-    except RecursionError:
-        raise LaunchRefused({"overrides": ["This is not valid JSON: it is nested too deeply."]}) from None
-    except ValueError as error:
-        raise LaunchRefused({"overrides": [f"This is not valid JSON: {error}."]}) from None
-    if not isinstance(value, dict):
-        raise LaunchRefused({"overrides": ['This must be a JSON object, such as {"max_turns": 6}.']})
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Something that was asked for and is left out."""

@@ -23,7 +23,6 @@ class Endpoint:
     api_prefix: str = "/v1"
     key: str = field(default="", repr=False)
     headers: JsonObject = field(default_factory=dict)
-    option_defaults: JsonObject = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_attempts: int = 3
     seeded: bool = False  # send the trial's seed (simulated and local models)

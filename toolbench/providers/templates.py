@@ -20,7 +20,6 @@ class ProviderTemplate:
     base_url: str
     api_prefix: str
     key_env: str
-    needs_key: bool
     preset: str
     docs: str
     note: str

@@ -1,6 +1,5 @@
 """The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.contrib.auth.models import User
 from toolbench.lab.launch_form import LaunchChoices
 from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
+from toolbench.web.forms.json_object import JsonObjectField
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
@@ -37,7 +37,7 @@ class LaunchForm(forms.Form):
     request_cap = forms.IntegerField(min_value=1, required=False, label="Stop after requests")
     token_cap = forms.IntegerField(min_value=1, required=False, label="Stop after tokens")
     deadline_seconds = forms.FloatField(min_value=1, max_value=86_400, required=False, label="Give up on a trial after")
-    overrides = forms.CharField(required=False, label="Policy overrides", widget=forms.Textarea(attrs={"rows": 3}))
+    overrides = JsonObjectField(required=False, label="Policy overrides")
 
     def __init__(self, choices: LaunchChoices, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,23 +53,6 @@ class LaunchForm(forms.Form):
             field = self.fields[name]
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
-
-    def clean_overrides(self) -> dict[str, Any]:
-        text = self.cleaned_data["overrides"].strip()
-        if not text:
-            return {}
-        try:
-            patch = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            place = (
-                f"line {error.lineno}, column {error.colno}: {error.msg}"
-                if isinstance(error, json.JSONDecodeError)
-                else error
-            )
-            raise forms.ValidationError(f"This is not JSON: {place}. Nothing was started.") from error
-        if not isinstance(patch, dict):
-            raise forms.ValidationError('Overrides are a JSON object, for example {"max_turns": 6}.')
-        return patch
 
     def to_request(self) -> RunRequest:
         """Only after is_valid()."""

@@ -8,26 +8,9 @@ from django import forms
 
 from toolbench.lab.connecting import Connection, templates
 from toolbench.lab.models import Provider
+from toolbench.web.forms.json_object import JsonObjectField
 
 _ROWS = {"rows": 3, "spellcheck": "false"}
-
-
-class JsonObjectField(forms.CharField):
-    """A JSON object as text; blank is {}."""
-
-    widget = forms.Textarea(attrs=_ROWS)
-
-    def clean(self, value: Any) -> dict[str, Any]:
-        text = super().clean(value).strip()
-        try:
-            found = json.loads(text or "{}")
-        except RecursionError as error:
-            raise forms.ValidationError("This is not JSON: it is nested too deeply.") from error
-        except ValueError as error:
-            raise forms.ValidationError(f"This is not JSON: {error}.") from error
-        if not isinstance(found, dict):
-            raise forms.ValidationError("This must be a JSON object, in braces.")
-        return found
 
 
 class SecretTextarea(forms.Textarea):

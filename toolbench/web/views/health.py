@@ -1,10 +1,9 @@
 """Whether everything runs: a page for people, one word for a supervisor."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.health import get_health
+from toolbench.lab.health import ask_database, get_health
 from toolbench.web.pages import page
 
 
@@ -16,6 +15,5 @@ def show(request: HttpRequest) -> HttpResponse:
 @login_not_required
 def live(request: HttpRequest) -> HttpResponse:
     """GET /health/live: "ok" when web server and database answer. For a supervisor; says nothing else."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    ask_database()
     return HttpResponse("ok", content_type="text/plain")
