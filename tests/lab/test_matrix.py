@@ -89,6 +89,7 @@ def test_a_row_leads_to_exactly_the_trials_it_counts(metric: str) -> None:
             make_config(run, make_model("same")),
             make_config(run, make_model("same"), examples="weather-1"),
             make_config(run, make_model("same"), tool_use_mode="relaxed"),
+            make_config(run, make_model("same"), stream=True),
             make_config(run, twin),
             make_config(other, twin),
             make_config(make_run(simulated=True), twin),
@@ -100,7 +101,7 @@ def test_a_row_leads_to_exactly_the_trials_it_counts(metric: str) -> None:
     for query in (MatrixQuery(scope="real"), MatrixQuery(scope="demo"), MatrixQuery(scope="real", group="weather")):
         assert all(counted == listed for counted, listed in behind(replace(query, metric=metric)))
     one = MatrixQuery(scope="runs", runs=(make_config(run).run_id, other.pk), metric=metric)
-    assert len(behind(one)) == 5
+    assert len(behind(one)) == 6
     assert all(counted == listed for counted, listed in behind(one))
 
 

@@ -15,7 +15,7 @@ from toolbench.lab.metrics import METRICS, Figure, Metric, cost_per_success, tok
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
-from toolbench.lab.trials import NONE, TrialFilter
+from toolbench.lab.trials import NONE, STREAMED, WHOLE, TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
@@ -163,7 +163,9 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
     key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
     identity = (*key, "instance_kind", "scenario_group", "control", "scenario")
     enough = Q(answered__gte=P95_LEAST)
-    lines = cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
+    lines = (
+        cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
+    )
     summed = lines.annotate(
         **sums(),
         p50_low=Min("p50_ms"),
@@ -275,6 +277,7 @@ def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFil
         examples=line["examples"] or NONE,
         tool_use_mode=line["tool_use_mode"],
         instance_kind=line["instance_kind"],
+        stream=STREAMED if line["stream"] else WHOLE,
         demo="1" if query.scope == "demo" else "",
     )
 

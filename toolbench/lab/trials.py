@@ -44,6 +44,7 @@ class TrialFilter:
     examples: str = ""
     tool_use_mode: str = ""
     instance_kind: str = ""
+    stream: str = ""  # streamed or whole
     failure_class: str = ""
     signature: str = ""
     label: str = ""
@@ -97,6 +98,7 @@ ORDERINGS = {
 }
 IDS = ("run", "cell", "config")
 NONE = "none"
+STREAMED, WHOLE = "streamed", "whole"
 
 
 def _read(name: str, given: str) -> int | str | None:
@@ -105,7 +107,7 @@ def _read(name: str, given: str) -> int | str | None:
         return int(given) if _is_id(given) else None
     if name == "runs":
         return given if all(_is_id(part) for part in given.split(",")) else None
-    allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS)}.get(name, (given,))
+    allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS), "stream": (STREAMED, WHOLE)}.get(name, (given,))
     return given if given in allowed else None
 
 
@@ -177,6 +179,8 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
             found = found.filter(**{column: value})
     if filter.examples:
         found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
+    if filter.stream:
+        found = found.filter(config__stream=filter.stream == STREAMED)
     if filter.runs:
         found = found.filter(run_id__in=filter.runs.split(","))
     if filter.outcome:
