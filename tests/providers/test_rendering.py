@@ -4,7 +4,7 @@ import json
 import pytest
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.providers.rendering import rendered_prompt, tools_dropped
+from toolbench.providers.rendering import rendered_prompt
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, json_answer
 
 MESSAGES: list[Message] = [{"role": "user", "content": "Use get_weather for Oslo."}]
@@ -16,10 +16,6 @@ def template_with_tools(seen: Seen) -> Answer:
     return json_answer({"prompt": json.dumps(asked.get("tools", [])) + asked["messages"][0]["content"]})
 
 
-def template_without_tools(seen: Seen) -> Answer:
-    return json_answer({"prompt": seen.json()["messages"][0]["content"]})
-
-
 @pytest.mark.parametrize("suffix", ["", "/v1"])
 def test_the_prompt_is_asked_for_beside_the_api_and_not_under_it(suffix: str) -> None:
     with ScriptedProvider(template_with_tools) as provider:
@@ -29,23 +25,7 @@ def test_the_prompt_is_asked_for_beside_the_api_and_not_under_it(suffix: str) ->
     assert provider.seen[0].path == "/apply-template"
 
 
-def test_dropped_tools_are_seen_though_their_name_stands_in_the_text() -> None:
-    with ScriptedProvider(template_without_tools) as provider:
-        assert asyncio.run(tools_dropped(provider.endpoint(), MESSAGES, TOOLS))
-
-
-def test_tools_in_the_prompt_are_not_dropped() -> None:
-    with ScriptedProvider(template_with_tools) as provider:
-        assert not asyncio.run(tools_dropped(provider.endpoint(), MESSAGES, TOOLS))
-
-
-def test_without_tools_nothing_is_dropped(provider: ScriptedProvider) -> None:
-    assert not asyncio.run(tools_dropped(provider.endpoint(), MESSAGES, []))
-    assert provider.seen == []
-
-
 @pytest.mark.parametrize("answer", [fails(404), json_answer({"prompt": 1}), json_answer([]), Answer(body=b"<html>")])
 def test_a_server_that_cannot_show_it_gives_none(provider: ScriptedProvider, answer: Answer) -> None:
-    provider.plays(answer, answer)
+    provider.plays(answer)
     assert asyncio.run(rendered_prompt(provider.endpoint(), MESSAGES, TOOLS)) is None
-    assert not asyncio.run(tools_dropped(provider.endpoint(), MESSAGES, TOOLS))

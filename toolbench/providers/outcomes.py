@@ -80,11 +80,6 @@ def _table() -> _Table:
     )
 
 
-def outcome_rows() -> tuple[OutcomeRow, ...]:
-    """Every row of the table, in its order."""
-    return tuple(_table().rows.values())
-
-
 def outcome_row(code: str) -> OutcomeRow:
     """The row of this code. Raises KeyError for a code that the table does not have."""
     return _table().rows[code]

@@ -20,15 +20,6 @@ async def rendered_prompt(endpoint: Endpoint, messages: Sequence[Message], tools
     return prompt if isinstance(prompt, str) else None
 
 
-async def tools_dropped(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> bool:
-    """Whether the model's template leaves the tools out: the prompt is the same with and without them. False where
-    the server cannot show it, or where no tools are sent."""
-    if not tools:
-        return False
-    prompt = await rendered_prompt(endpoint, messages, tools)
-    return prompt is not None and prompt == await rendered_prompt(endpoint, messages, ())
-
-
 def _root(endpoint: Endpoint) -> Endpoint:
     """The same server without the API's prefix, where llama.cpp keeps what OpenAI does not have."""
     address = endpoint.url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
