@@ -137,3 +137,18 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: Elsewhere)
     cancelled.result()
     give_back([(trial.id, trial.lease) for trial in claimed])
     assert run.trials.filter(state="running").count() == 0
+
+
+def test_a_cap_lets_no_more_trials_begin_than_it_is_likely_to_carry_to_their_end() -> None:
+    model = model_with(concurrency=50)
+    launched(model, trials=40, request_cap=12)
+    first = claim(model.provider_id, want=50, worker="w")
+    assert len(first) == 4  # 3 requests each are expected before any trial is done
+    assert not claim(model.provider_id, want=50, worker="w")
+
+
+def test_the_last_requests_of_a_cap_are_still_tried() -> None:
+    model = model_with(concurrency=50)
+    run = launched(model, trials=40, request_cap=12)
+    Run.objects.filter(pk=run.pk).update(requests_reserved=11)
+    assert len(claim(model.provider_id, want=50, worker="w")) == 1

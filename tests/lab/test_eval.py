@@ -143,6 +143,18 @@ def test_openrouter_is_made_from_its_variables(scripted: ScriptedProvider, monke
     assert Run.objects.get().trial_count == 4
 
 
+def test_openrouter_is_left_alone_where_other_providers_are_asked(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted_model(scripted)
+    before = Provider.objects.get(template="openrouter").base_url
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    said = evaluate(provider=model.provider.name, models=model.name)
+    assert "from the environment" not in said
+    assert Provider.objects.get(template="openrouter").base_url == before
+
+
 def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", "https://user:planted@example.test/api")

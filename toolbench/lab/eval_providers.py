@@ -3,11 +3,12 @@ launched."""
 
 import socket
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
 from toolbench.lab.addresses import address_trouble, prefix_trouble, same_place
-from toolbench.lab.eval_options import PREFIX
+from toolbench.lab.eval_options import PREFIX, EvalOptions
 from toolbench.lab.eval_request import OPENROUTER, EvalRefused
 from toolbench.lab.extra_headers import FIELDS as HEADER_FIELDS
 from toolbench.lab.extra_headers import change_headers, secret_names
@@ -18,10 +19,11 @@ KEY = f"{PREFIX}API_KEY"
 _HEADERS = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 
 
-def bring_openrouter_up_to_date(environment: Mapping[str, str]) -> tuple[str, ...]:
+def bring_openrouter_up_to_date(environment: Mapping[str, str], options: EvalOptions) -> tuple[str, ...]:
     """With a key in the environment there is an OpenRouter provider, and it has the address and headers that the
-    environment names. Says what it changed; without a key it changes nothing. Raises EvalRefused."""
-    if not environment.get(KEY, "").strip():
+    environment names. Says what it changed; without a key, or where other providers are asked for, it changes nothing.
+    Raises EvalRefused."""
+    if not environment.get(KEY, "").strip() or (options.provider and not _names_openrouter(options.provider)):
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
         catalogue.load()
@@ -30,6 +32,10 @@ def bring_openrouter_up_to_date(environment: Mapping[str, str]) -> tuple[str, ..
         if changed := _bring(provider, environment):
             notes.append(f"{provider.name} now has {', '.join(changed)} from the environment.")
     return tuple(notes)
+
+
+def _names_openrouter(words: str) -> bool:
+    return any(fnmatchcase(OPENROUTER, word.strip().lower()) for word in words.split(",")) or words == "all"
 
 
 def _bring(provider: Provider, environment: Mapping[str, str]) -> list[str]:

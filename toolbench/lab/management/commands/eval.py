@@ -52,7 +52,7 @@ class Command(BaseCommand):
                 return
             if options.out:
                 check_folder(Path(options.out))
-            self._say(*set_aside(os.environ), *bring_openrouter_up_to_date(os.environ))
+            self._say(*set_aside(os.environ), *bring_openrouter_up_to_date(os.environ, options))
             run = self._launched(ask(options), yes=yes) if resume is None else _resumed(resume, options)
         except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, controlling.Refused) as refused:
             raise CommandError(str(refused), returncode=REFUSED) from refused
