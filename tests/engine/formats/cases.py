@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbench.engine.formats import ParsedText, stream
+from toolbench.engine.formats.registry import FORMATS
 
 DATA = Path(__file__).parent / "data"
 TOOLS: list[dict[str, Any]] = json.loads((DATA / "tools.json").read_text())
@@ -55,3 +56,13 @@ def fed(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) 
         decoder.feed(text[at : at + size])
         at += size
     return decoder.close()
+
+
+def markers() -> list[str]:
+    """Every word that any format looks for."""
+    found: set[str] = set()
+    for form in FORMATS:
+        found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
+        for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
+            found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
+    return sorted(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import DATA, TOOLS, fed, golden_cases
+from tests.engine.formats.cases import DATA, TOOLS, fed, golden_cases, markers
 from toolbench.engine.formats import TextCall, names, parse, render, stream
 from toolbench.engine.formats.registry import FORMATS
 
@@ -17,17 +17,7 @@ _WORDS = json.loads((DATA / "odd.json").read_text())
 ODD = [*_WORDS["odd"], "-" * 40, "[" * 40, '{"a":' * 40, "9" * 5000]
 
 
-def _markers() -> list[str]:
-    """Every word that any format looks for."""
-    found: set[str] = set()
-    for form in FORMATS:
-        found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
-        for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
-            found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
-    return sorted(found)
-
-
-MARKERS = _markers()
+MARKERS = markers()
 WRITTEN = [render([TextCall("bash", {"command": "ls"}), TextCall("ping", {})], format=form.name) for form in FORMATS]
 
 

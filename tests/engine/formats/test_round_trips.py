@@ -7,15 +7,36 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.formats.cases import fed
+from tests.engine.formats.cases import fed, markers
 from toolbench.engine.formats import TextCall, can_hold, names, parse, render
 from toolbench.engine.formats.registry import format_named
 
 WRITTEN = [name for name in names() if name != "auto"]
 MARKED = [name for name in WRITTEN if format_named(name).blocks or format_named(name).named(["f"])]
 
-_TEXTS = st.text(max_size=12) | st.sampled_from(
-    ["42", "true", "null", '["a"]', "it's", 'say "x"', "a\n\nb", " x ", "\\n", "{", "</b>", "`", "```", "<think>", "}]"]
+_MARKERS = st.lists(st.sampled_from(markers()), min_size=1, max_size=3).map(" ".join)
+_TEXTS = (
+    st.text(max_size=12)
+    | _MARKERS
+    | st.sampled_from(
+        [
+            "42",
+            "true",
+            "null",
+            '["a"]',
+            "it's",
+            'say "x"',
+            "a\n\nb",
+            " x ",
+            "\\n",
+            "{",
+            "</b>",
+            "`",
+            "```",
+            "<think>",
+            "}]",
+        ]
+    )
 )
 _SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False)
 _VALUES = st.recursive(

@@ -35,7 +35,8 @@ def _heading(heading: str) -> tuple[str, str]:
 
 
 def _blocks() -> tuple[Block, ...]:
-    return tuple(Block(begin, NamedJson(_heading), END, (*BEGIN, *ALL_END)) for begin in BEGIN)
+    closers, enders = (*(f"```{end}" for end in END), *END), (*BEGIN, *ALL_END)
+    return tuple(Block(begin, NamedJson(_heading), closers, enders, values=True, many=False) for begin in BEGIN)
 
 
 _V3_PROMPT = Prompt(

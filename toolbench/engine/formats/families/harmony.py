@@ -103,5 +103,5 @@ HARMONY = Format(
     reasoning=(),
     thought=(f"{CHANNEL}analysis{MESSAGE}", ENDS[0]),
     bare=bare_json,
-    holds=Holds(r"[^\s<|｜=]+"),
+    holds=Holds(r"[^\s<|｜=]+", never=(*ENDS, START)),
 )

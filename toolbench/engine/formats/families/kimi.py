@@ -31,7 +31,7 @@ def _call(call: TextCall, place: int) -> str:
 
 KIMI_K2 = Format(
     "kimi_k2",
-    (Block(BEGIN, NamedJson(_heading), (END,), (BEGIN, ALL_END)),),
+    (Block(BEGIN, NamedJson(_heading), (END,), (BEGIN, ALL_END), values=True, many=False),),
     Layout(_call, ALL_BEGIN, "", ALL_END),
     Prompt(
         tool_list("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),

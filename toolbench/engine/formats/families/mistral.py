@@ -14,6 +14,7 @@ from toolbench.engine.formats.writing import as_json, enclosed, json_call, named
 MARKER, ID, ARGS, END = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "</s>"
 ID_SIZE = 9
 _HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)(?:\[CALL_ID\](?P<id>\w+))?\s*(?:\[ARGS\])?\s*(?=\{|$)")
+_JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class MistralCalls:
             return Reading()
         heading = _HEADING.match(body)
         if heading is None:
-            return JsonCalls()(body.replace(ARGS, "").replace(ID, ""), known, cut=cut)
+            json = _JSON.search(body)
+            return JsonCalls()(body[json.start() :] if json else "", known, cut=cut)
         name, made = heading["name"], heading["id"] or ""
         return NamedJson(lambda _: (name, made))(body[heading.end() :], known, cut=cut)
 

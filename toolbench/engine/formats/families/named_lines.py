@@ -42,7 +42,7 @@ FUNCTIONARY_V31 = Format(
     Prompt(tool_list("Functions:\n", flat=True), enclosed("", "")),
     dropped=("<|eom_id|>", "<|eot_id|>"),
     bare=bare_json,
-    holds=Holds(r"[\w.:/-]+", never=(FUNCTION_END,)),
+    holds=Holds(r"[\w.:/-]+", never=(FUNCTION_END, *FUNCTION_BLOCK.enders)),
 )
 FUNCTIONARY_V32 = Format(
     "functionary_v32",

@@ -6,9 +6,9 @@ from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Pr
 from toolbench.engine.formats.python_calls import PythonCalls
 from toolbench.engine.formats.writing import as_json, enclosed, python_call, tool_lines, tool_list
 
-_HOLDS = Holds(name=r"[A-Za-z_][\w.]*", key=r"[A-Za-z_]\w*")
+_NAME, _KEY = r"[A-Za-z_][\w.]*", r"[A-Za-z_]\w*"
 _HOW = "answer with a list of calls, [name(key=value, ...), ...], and nothing else.\n"
-LLAMA4_ENDS = ("<|python_end|>",)
+LLAMA4_ENDS, LLAMA4_TURN_ENDS = ("<|python_end|>",), ("<|eot|>", "<|eom|>")
 
 
 def bare_list(names: Sequence[str]) -> tuple[Block, ...]:
@@ -32,16 +32,16 @@ PYTHONIC = Format(
         tool_list("Functions:\n", f"\n\nTo call some, {_HOW}", flat=True), as_json(output="content"), role="ipython"
     ),
     bare=bare_list,
-    holds=_HOLDS,
+    holds=Holds(_NAME, _KEY),
 )
 LLAMA4 = Format(
     "llama4",
-    (Block("<|python_start|>", PythonCalls(), LLAMA4_ENDS, ("<|eot|>", "<|eom|>")),),
+    (Block("<|python_start|>", PythonCalls(), LLAMA4_ENDS, LLAMA4_TURN_ENDS),),
     Layout(python_call, "<|python_start|>[", ", ", "]<|python_end|>"),
     PYTHONIC.prompt,
-    dropped=("<|eot|>", "<|eom|>", *LLAMA4_ENDS),
+    dropped=(*LLAMA4_ENDS, *LLAMA4_TURN_ENDS),
     bare=bare_list,
-    holds=_HOLDS,
+    holds=Holds(_NAME, _KEY, (*LLAMA4_ENDS, *LLAMA4_TURN_ENDS)),
 )
 LFM2 = Format(
     "lfm2",
@@ -53,7 +53,7 @@ LFM2 = Format(
     ),
     dropped=("<|im_end|>",),
     bare=bare_list,
-    holds=_HOLDS,
+    holds=Holds(_NAME, _KEY, ("<|tool_call_end|>",)),
 )
 OLMO3 = Format(
     "olmo3",
@@ -62,5 +62,5 @@ OLMO3 = Format(
     Prompt(tool_lines("You have these functions: <functions>", "</functions>"), enclosed("", ""), role="environment"),
     dropped=("<|im_end|>",),
     bare=lambda names: (*bare_list(names), *bare_lines(names)),
-    holds=_HOLDS,
+    holds=Holds(_NAME, _KEY, ("</function_calls>",)),
 )
