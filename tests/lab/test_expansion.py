@@ -83,7 +83,7 @@ def test_baseline_leaves_workarounds_out_so_that_the_tool_scenario_runs() -> Non
 
 def test_raw_has_nothing_of_ours_below_what_was_asked() -> None:
     plan = expand(request_for(make_model(workarounds=["gemini_openrouter_compat"]), strategies=("raw",)))
-    assert [name for name, _ in plan.configs[0].layers] == ["asked of every configuration"]
+    assert [name for name, _ in plan.configs[0].layers] == ["launch"]
 
 
 def test_layers_stand_in_their_order() -> None:
@@ -93,7 +93,7 @@ def test_layers_stand_in_their_order() -> None:
     Preset.objects.create(name="mine", patch={"max_turns": 3})
     request = request_for(model, profiles=("warm",), overrides={"max_turns": 5})
     assert [name for name, _ in expand(request).configs[0].layers] == [
-        "asked of every configuration",
+        "launch",
         "provider options",
         "infrastructure",
         "workaround gemini_openrouter_compat",

@@ -72,7 +72,24 @@ def test_the_list_has_the_sums_of_the_rows_themselves() -> None:
     make_trials(make_cell(config, "chat_only"), **{"fail": 2})
     line = get_runs(simulated=False)[0]
     assert (line.tally, line.models) == (tally(run.cells.all()), (config.model_name,))
+    assert line.answered is not None
+    assert line.delivered is not None
     assert (line.answered.k, line.answered.n, line.delivered.n) == (3, 4, 6)
+
+
+def test_a_list_gives_no_rate_over_several_configurations() -> None:
+    run = make_run()
+    for _ in range(2):
+        make_trials(make_cell(make_config(run)), **{"pass": 2})
+    assert (get_runs(simulated=False)[0].answered, get_runs(simulated=False)[0].delivered) == (None, None)
+
+
+def test_a_group_of_different_words_is_shown_by_an_example() -> None:
+    run = make_run()
+    first, second = make_trials(make_cell(make_config(run)), **{"fail": 2})
+    assert get_run_page(run.pk).groups[0].same_words
+    type(first).objects.filter(pk=second.pk).update(sentence="Something else.")
+    assert not get_run_page(run.pk).groups[0].same_words
 
 
 def test_the_time_left_has_a_range_around_it() -> None:

@@ -8,6 +8,7 @@ from toolbench.lab.matrix import get_matrix
 from toolbench.lab.matrix_panel import get_panel
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell
+from toolbench.lab.rates import Rate
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.lab.tallies import pooled, sums, tally, tally_of
 from toolbench.lab.trace import get_trace
@@ -37,10 +38,16 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     assert panel is not None
     page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
     line = page.lines[0]
-    shown = [panel.answered, panel.delivered, panel.splits[0].answered, line.answered, line.delivered]
+    shown: list[Rate | None] = [
+        panel.answered,
+        panel.delivered,
+        panel.splits[0].answered,
+        line.answered,
+        line.delivered,
+    ]
     listed = get_runs(simulated=False)[0]
     shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
-    assert all(rate.withheld for rate in shown)
+    assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more is None
     said = "tools: success given an answer 4/4, 1 distinct, delivered 4/4, 1 distinct"
     assert next(iter(run_lines(repeating.run, each_cell=False))) == said

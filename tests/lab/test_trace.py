@@ -146,3 +146,11 @@ def test_facts_beyond_what_a_page_reads_are_left_out_but_for_the_opened_turn() -
     assert said == ["Parsed calls, 1"] * 9 + ["Parsed calls"] * 2 + ["Parsed calls, 1"]
     assert trace.step is not None
     assert trace.step.right.code.lines
+
+
+def test_dropped_tools_are_the_first_cause_named_whatever_came_of_them() -> None:
+    trial = failed_trial()
+    Trial.objects.filter(pk=trial.pk).update(tools_dropped=True, failure_class="cut_by_length")
+    trace = open_at(trial)
+    assert "dropped the tools" in trace.headline
+    assert "template" in trace.remedy

@@ -194,7 +194,7 @@ def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
     added = [*(own if words.base == "production" else ()), *words.more]
     layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
-    return (("asked of every configuration", _asked(request, choice, model)), *layers)
+    return (("launch", _asked(request, choice, model)), *layers)
 
 
 def _preset(name: str, found: Found) -> JsonObject:

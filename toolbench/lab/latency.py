@@ -96,7 +96,8 @@ def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
 
 def _label(config: RunConfig) -> tuple[str, ...]:
     streamed = "streamed" if config.stream else ""
-    return config.model_name, config.profile, config.strategy, config.method, config.examples, streamed
+    named = (config.provider_name, config.model_name, config.profile)
+    return *named, config.strategy, config.method, config.examples, streamed
 
 
 def quantile(times: list[float], q: float) -> Quantile:

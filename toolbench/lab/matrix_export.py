@@ -24,7 +24,18 @@ SEVEN = (
     "p95_ms",
     "top tool failures",
 )
-OURS = ("provider", "strategy", "method", "examples", "tool_use_mode", "instances", "answers", "simulated", "runs", "trials")
+OURS = (
+    "provider",
+    "strategy",
+    "method",
+    "examples",
+    "tool_use_mode",
+    "instances",
+    "answers",
+    "simulated",
+    "runs",
+    "trials",
+)
 RATES = ("given", "delivered", "first", "structured", "schema", "parse")
 FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")

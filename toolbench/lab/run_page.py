@@ -48,7 +48,8 @@ class ConfigLine:
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
     signature: str
-    sentence: str
+    sentence: str  # of the exemplar
+    same_words: bool  # every trial of the group has this sentence
     failure_class: str
     scenario: str
     mark: str
@@ -70,11 +71,13 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
+    """`answered` and `delivered` are None for a run of several configurations: no further repeat means their sum."""
+
     run: Run
     models: tuple[str, ...]
     tally: Tally
-    answered: Rate
-    delivered: Rate
+    answered: Rate | None
+    delivered: Rate | None
 
 
 def get_runs(*, simulated: bool, limit: int = 100) -> tuple[RunLine, ...]:
@@ -96,7 +99,9 @@ def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine
     """`counts` of the tool scenarios under False, of the controls under True."""
     tools = counts.get(False, Tally())
     whole = pooled(counts.values())
-    return RunLine(run, tuple(dict.fromkeys(models)), whole, tools.given_an_answer(), tools.delivered())
+    alone = len(models) == 1
+    answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
+    return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered)
 
 
 def get_run_page(run_id: int) -> RunPage:
@@ -165,7 +170,7 @@ def _groups(run: Run) -> tuple[FailureGroup, ...]:
     """Two queries: one over the index of failures, one for an exemplar of each group."""
     bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
     counted = bad.values("signature", "outcome").annotate(
-        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk")
+        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
     )
     rows = list(counted.order_by("-count", "signature")[:GROUPS])
     seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
@@ -173,6 +178,7 @@ def _groups(run: Run) -> tuple[FailureGroup, ...]:
         FailureGroup(
             signature=row["signature"],
             sentence=seen[row["exemplar"]].sentence,
+            same_words=row["wordings"] == 1,
             failure_class=seen[row["exemplar"]].failure_class,
             scenario=seen[row["exemplar"]].scenario,
             mark=row["outcome"],

@@ -16,6 +16,10 @@ from toolbench.lab.tallies import tally
 from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
 
 MOST_STEPS = 400
+TOOLS_DROPPED = "The server's chat template dropped the tools: the model was never shown one."
+TEMPLATE_REMEDY = (
+    "Use a template that has a place for tools, or another way of asking; nothing about the model can be said."
+)
 BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
 MOST_FACTS = 400_000  # bytes of one step's facts
 MOST_FACTS_READ = 4_000_000  # bytes of facts read for a page: of the earliest steps, and of the chosen step's turn
@@ -139,7 +143,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         mark=mark(trial),
         headline=_headline(trial),
         class_sentence=row.sentence if row else "",
-        remedy=row.remedy if row else "",
+        remedy=_remedy(trial, row.remedy if row else ""),
         rule=trial.verdict.get("rule", ""),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
         first_bad_key=first_bad,
@@ -158,6 +162,8 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
 
 
 def _headline(trial: Trial) -> str:
+    if trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL:
+        return TOOLS_DROPPED
     if trial.sentence:
         return trial.sentence
     words = {
@@ -168,6 +174,10 @@ def _headline(trial: Trial) -> str:
         "running": "Running now.",
     }
     return words.get(mark(trial), "No verdict.")
+
+
+def _remedy(trial: Trial, remedy: str) -> str:
+    return TEMPLATE_REMEDY if trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL else remedy
 
 
 def _text(stored: bytes | memoryview | None) -> str:

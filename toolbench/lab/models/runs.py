@@ -80,7 +80,9 @@ class RunConfig(models.Model):
 
     def __str__(self) -> str:
         streamed = " · streamed" if self.stream else ""
-        return f"{self.model_name} · {self.profile} · {self.strategy} · {self.method}{streamed}"
+        examples = f" · {self.examples}" if self.examples else ""
+        named = f"{self.provider_name} · {self.model_name} · {self.profile}"
+        return f"{named} · {self.strategy} · {self.method}{examples}{streamed}"
 
 
 class Cell(models.Model):
