@@ -12,7 +12,7 @@ PLACES = (
     ("Trials", "/trials/", ()),
     ("Latency", "/latency/", ()),
     ("Demo", "/demo/", ()),
-    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/")),
+    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/", "/formats/")),
 )
 SETUP = (
     ("Providers", "/providers/"),
@@ -21,6 +21,7 @@ SETUP = (
     ("Presets", "/presets/"),
     ("Scenarios", "/scenarios/"),
     ("Effective policy", "/policy/"),
+    ("Formats", "/formats/"),
 )
 
 

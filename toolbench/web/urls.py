@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path, re_path
 
 from toolbench.web.views import (
     first,
+    formats,
     health,
     latency,
     matrix,
@@ -52,5 +53,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("scenarios/<slug:slug>/", scenarios.show, name="scenario"),
     path("health/", health.show, name="health"),
     path("health/live", health.live, name="health-live"),
+    path("formats/", formats.show, name="formats"),
     path("theme/", theme.choose, name="theme"),
 ]

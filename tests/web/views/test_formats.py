@@ -1,0 +1,43 @@
+"""The format viewer shows what each dialect reads, whatever is pasted."""
+
+import json
+
+import pytest
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+
+HERMES = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+TOOLS = json.dumps([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}])
+
+
+def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) -> None:
+    text = owner_client.post("/formats/", {"text": HERMES, "tools": TOOLS}).content.decode()
+    auto, _, rest = text.partition("<code>hermes</code>")
+    assert "<code>auto</code>" in auto
+    assert "Oslo" in auto
+    assert "Oslo" in rest
+    assert "Plain text to the others" in rest
+
+
+def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None:
+    bare = '{"name": "get_weather", "arguments": {}}'
+    known = owner_client.post("/formats/", {"text": bare, "tools": TOOLS}).content.decode()
+    unknown = owner_client.post("/formats/", {"text": bare}).content.decode()
+    assert "1 call" in known.partition("</section>")[0]
+    assert "0 calls" in unknown.partition("</section>")[0]
+
+
+@pytest.mark.parametrize("tools", ["{", "{}", "[1]", "[" * 100_000, '[{"function": {"name": 1}}]'])
+def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools: str) -> None:
+    response = owner_client.post("/formats/", {"text": "kept", "tools": tools})
+    assert response.status_code == 200
+    assert "kept" in response.content.decode()
+    assert "OpenAI tools array" in response.content.decode()
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "[" * 2_000, "\0", "<tool_call>" * 700])
+def test_no_text_breaks_the_page_or_runs(owner_client: Client, text: str) -> None:
+    response = owner_client.post("/formats/", {"text": text, "tools": TOOLS})
+    assert response.status_code == 200
+    assert "<script>alert" not in response.content.decode()

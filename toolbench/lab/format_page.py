@@ -1,0 +1,68 @@
+"""What every dialect of tool calls reads in one text, as the format viewer shows it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbench.engine import formats
+from toolbench.engine.messages import Finding, JsonObject
+
+MOST_TEXT = 8_000  # characters; every one is read by some fifty formats
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    id: str
+    name: str
+    arguments: str  # as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one format made of the text. `saw` is false where it took everything for plain text."""
+
+    format: str
+    calls: tuple[ReadCall, ...]
+    text: str
+    reasoning: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def saw(self) -> bool:
+        return bool(self.calls or self.findings or self.reasoning)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """`auto` picks by opener and known tool names; `others` are the formats that saw something, those with calls first;
+    `blind` are the names of the rest."""
+
+    auto: Reading
+    others: tuple[Reading, ...]
+    blind: tuple[str, ...]
+
+
+def read_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Readings:
+    """`tools` are in OpenAI's shape; bare JSON and Python calls are only read for known names. Never raises."""
+    readings = [_reading(name, text, tools) for name in formats.names() if name != formats.AUTO]
+    saw = sorted((one for one in readings if one.saw), key=lambda one: (not one.calls, one.format))
+    return Readings(
+        auto=_reading(formats.AUTO, text, tools),
+        others=tuple(saw),
+        blind=tuple(one.format for one in readings if not one.saw),
+    )
+
+
+def _reading(name: str, text: str, tools: Sequence[JsonObject]) -> Reading:
+    parsed = formats.parse(text, format=name, tools=tools)
+    return Reading(
+        format=name,
+        calls=tuple(ReadCall(call.id, call.name, _json(call.arguments)) for call in parsed.calls),
+        text=parsed.text,
+        reasoning=parsed.reasoning,
+        findings=parsed.findings,
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True, default=str)
