@@ -25,7 +25,7 @@ LARGEST_IMAGE = 300_000
 LONGEST_DECISION = 60
 PIP_SETTINGS = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf", "~/.config/uv/uv.toml")
 INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX")
-MACHINE = re.compile(r"/(?:home|Users)/[a-z]\w*/|/root/\w|/wor[k]/|/bash_job[s]|--(?:extra-)?index-ur[l]")
+MACHINE = re.compile(r"/(?:home|Users)/[a-z]\w*/|/roo[t]/\w|/wor[k]/|/bash_job[s]|--(?:extra-)?index-ur[l]")
 
 
 @cache
