@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.engine import formats
 from toolbench.engine.messages import Finding, JsonObject
@@ -19,9 +19,9 @@ class ReadCall:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one format made of the text. `saw` is false where it took everything for plain text."""
+    """What `formats` made of the text, all of them the same. `saw` is false where they took it for plain text."""
 
-    format: str
+    formats: tuple[str, ...]
     calls: tuple[ReadCall, ...]
     text: str
     reasoning: str
@@ -45,18 +45,21 @@ class Readings:
 def read_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Readings:
     """`tools` are in OpenAI's shape; bare JSON and Python calls are only read for known names. Never raises."""
     readings = [_reading(name, text, tools) for name in formats.names() if name != formats.AUTO]
-    saw = sorted((one for one in readings if one.saw), key=lambda one: (not one.calls, one.format))
+    alike: dict[Reading, list[str]] = {}
+    for one in readings:
+        alike.setdefault(replace(one, formats=()), []).extend(one.formats)
+    saw = [replace(one, formats=tuple(names)) for one, names in alike.items() if one.saw]
     return Readings(
         auto=_reading(formats.AUTO, text, tools),
-        others=tuple(saw),
-        blind=tuple(one.format for one in readings if not one.saw),
+        others=tuple(sorted(saw, key=lambda one: (not one.calls, one.formats))),
+        blind=tuple(name for one, names in alike.items() if not one.saw for name in names),
     )
 
 
 def _reading(name: str, text: str, tools: Sequence[JsonObject]) -> Reading:
     parsed = formats.parse(text, format=name, tools=tools)
     return Reading(
-        format=name,
+        formats=(name,),
         calls=tuple(ReadCall(call.id, call.name, _json(call.arguments)) for call in parsed.calls),
         text=parsed.text,
         reasoning=parsed.reasoning,

@@ -5,19 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.eval_text import rate_text
+from toolbench.lab.matrix_export import SEVEN
 from toolbench.lab.models import Run
 from toolbench.lab.report_findings import Finding
 from toolbench.lab.report_summary import ConfigReport
 
-SEVEN = (
-    "model",
-    "sampling_profile",
-    "tool_ok",
-    "tool_ok_rate",
-    "control_ok (chat_only)",
-    "p95_ms",
-    "top tool failures",
-)
 OURS = (
     "provider",
     "strategy",

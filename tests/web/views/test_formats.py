@@ -18,6 +18,7 @@ def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) ->
     assert "Oslo" in auto
     assert "Oslo" in rest
     assert "Plain text to the others" in rest
+    assert text.count("Oslo") <= 6  # pasted, read by auto, and once for each reading that differs
 
 
 def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None:
