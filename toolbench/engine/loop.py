@@ -16,6 +16,7 @@ from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
+from toolbench.engine.wires import wire_named
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
@@ -24,7 +25,8 @@ Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
-    under its overrides. With `stream` answers are asked for as they are written. Nothing in here is changed."""
+    under its overrides. With `stream` answers are asked for as they are written. `wire` names how requests travel (see
+    wires). Nothing in here is changed."""
 
     model: str
     policy: Policy
@@ -35,6 +37,7 @@ class LoopPlan:
     options: JsonObject = field(default_factory=dict)
     seed: int | None = None
     stream: bool = False
+    wire: str = "chat"
 
 
 def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
@@ -116,7 +119,7 @@ class _Run:
         setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )
-        self.setup = replace(setup, stream=plan.stream)
+        self.setup = replace(setup, stream=plan.stream, wire=wire_named(plan.wire))
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)

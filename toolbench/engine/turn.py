@@ -15,7 +15,6 @@ from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
 from toolbench.engine.remarks import remarks_on
-from toolbench.engine.streaming import StreamDecoder
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
     apply_calls,
@@ -25,9 +24,9 @@ from toolbench.engine.transforms import (
     check_names,
 )
 from toolbench.engine.validation import check_schema
-from toolbench.engine.wire import Answer, BodyDecoder
+from toolbench.engine.wire import Answer
+from toolbench.engine.wires import CHAT, Wire
 
-PATH = "chat/completions"
 WITH_USAGE: JsonObject = {"include_usage": True}
 
 
@@ -35,7 +34,7 @@ WITH_USAGE: JsonObject = {"include_usage": True}
 class TurnSetup:
     """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode;
     `options` go into every body. `stream` asks for answers as they are written; their `stream_options` may be given
-    with the options, null for none."""
+    with the options, null for none. `wire` is how bodies and answers travel."""
 
     model: str
     policy: Policy
@@ -47,6 +46,7 @@ class TurnSetup:
     asking: Asking
     calls_kept: int | None
     stream: bool = False
+    wire: Wire = CHAT
 
 
 def prepare_turns(
@@ -116,7 +116,7 @@ def ask_turn(
     def read(answer: Answer) -> Turn:
         return read_answer(setup, answer, with_tools=with_tools)
 
-    decoder = StreamDecoder(read, heard) if setup.stream else BodyDecoder(read)
+    decoder = setup.wire.decoder(read, heard, stream=setup.stream)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
 
 
@@ -136,13 +136,14 @@ def build_request(
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
     streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
+    travelling, on_the_wire = setup.wire.encode({**body, **options, **streaming})
     return Request(
         turn=turn,
-        path=PATH,
-        body=encode_json({**body, **options, **streaming}),
+        path=setup.wire.path,
+        body=encode_json(travelling),
         tools_sent=with_tools,
         stream=setup.stream,
-        changes=changes,
+        changes=(*changes, *on_the_wire),
         cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
     )
 

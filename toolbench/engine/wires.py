@@ -1,0 +1,52 @@
+"""How a request travels. The loop and the ways of asking work in OpenAI's chat shape; a wire turns a body in that shape
+into what an endpoint takes, and reads its answers back into that shape."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import Decoder, Hear
+from toolbench.engine.messages import JsonObject, TransformChange, Turn
+from toolbench.engine.streaming import StreamDecoder
+from toolbench.engine.wire import Answer, BodyDecoder
+
+
+class Wire(Protocol):
+    """`path` stands below the endpoint's prefix."""
+
+    name: str
+    path: str
+
+    def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        """A body in chat shape as it travels, and what had to be changed for it beyond its shape. `body` is not
+        changed. Raises PlanError for a body that this wire cannot carry."""
+        ...
+
+    def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
+        """The decoder of one answer, whole or streamed; `read` is given the answer in chat shape, `heard` every piece
+        of a streamed one."""
+        ...
+
+
+class ChatWire:
+    """OpenAI's chat completions: bodies travel as they are."""
+
+    name = "chat"
+    path = "chat/completions"
+
+    def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        return body, ()
+
+    def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
+        return StreamDecoder(read, heard) if stream else BodyDecoder(read)
+
+
+CHAT = ChatWire()
+_WIRES: dict[str, Wire] = {wire.name: wire for wire in (CHAT,)}
+
+
+def wire_named(name: str) -> Wire:
+    """Raises PlanError for a name that no wire has."""
+    if name not in _WIRES:
+        raise PlanError(f"No wire is called {name!r}; known are {', '.join(_WIRES)}.")
+    return _WIRES[name]
