@@ -145,7 +145,7 @@ def test_too_many_trials_are_refused_with_their_number() -> None:
 def test_requests_are_counted_from_least_to_most() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     plan = expand(request_for(model, trials=2, overrides={"max_turns": 4}))
-    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (2, 16, {"Example": 16})
+    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 16, {"Example": 16})
 
 
 def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:

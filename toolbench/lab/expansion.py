@@ -259,7 +259,7 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
-    attempts = found.models[config.model].provider.max_attempts
+    most = most_requests(policy, found.models[config.model].provider.max_attempts) if applicable else 0
     return PlannedCell(
         config=place,
         scenario=scenario.slug,
@@ -268,8 +268,8 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
         control=scenario.control,
         applicable=applicable,
         deterministic=samples_at_zero(policy),
-        least_requests=int(applicable),
-        most_requests=most_requests(policy, attempts) if applicable else 0,
+        least_requests=min(scenario.straight_requests, most),
+        most_requests=most,
     )
 
 

@@ -10,6 +10,7 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.evals.judging import without_tools
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
@@ -82,9 +83,12 @@ class Try:
             return False
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
-        columns = self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms))
         looks = plan.local and not self.cancelled.is_set()
-        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if looks else {})})
+        prompt = await prompt_columns(plan.endpoint, self.steps) if looks else {}
+        if prompt.get("tools_dropped"):
+            verdict = without_tools(verdict, ended)
+        driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
+        self._end({**self._columns(plan, driven), **prompt})
         return True
 
     def refuse(self, failure_class: str, sentence: str) -> None:
