@@ -26,7 +26,17 @@ def fuzzed() -> ModuleType:
 def words() -> list[str]:
     """What formats and endpoints write, for the fuzzer to put together."""
     registry = importlib.import_module("toolbench.engine.formats.registry")
-    found = {'"choices"', '"delta"', '"tool_calls"', '"arguments"', '"name"', "data: ", "[DONE]", "```json", "get_weather"}
+    found = {
+        '"choices"',
+        '"delta"',
+        '"tool_calls"',
+        '"arguments"',
+        '"name"',
+        "data: ",
+        "[DONE]",
+        "```json",
+        "get_weather",
+    }
     for form in registry.FORMATS:
         found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
         for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
+from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
@@ -100,7 +101,8 @@ def _execute(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, S
     for call in calls:
         run.narrate.call_start(turn, call)
     prepared = tuple(call.prepared for call in calls if call.prepared)
-    sent = (yield Execute(turn, prepared)) if prepared else ()
+    execute = Execute(turn, prepared, side_by_side=may_run_side_by_side(run.setup.options))
+    sent = (yield execute) if prepared else ()
     if isinstance(sent, Stop):
         refused = [call for call in calls if call.refused]
         run.take(turn, [(call, result_of(call, None, policy)) for call in refused])

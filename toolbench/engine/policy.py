@@ -17,7 +17,7 @@ from toolbench.engine.keys import (
     FLAG,
     OBJECT,
     TEXT,
-    TEXT_OR_OBJECT,
+    TOOL_CHOICE,
     TRANSFORMS,
     WORDS,
     KeyRow,
@@ -28,6 +28,7 @@ from toolbench.engine.keys import (
 )
 from toolbench.engine.layering import LayeredValue, Overridden
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.tool_choice import WireChoice
 
 Layer: TypeAlias = tuple[str, Mapping[str, Any]]
 
@@ -79,8 +80,8 @@ class Policy:
         ),
     )
     max_turns: int = field(default=12, metadata=row(whole(1), "Turns after which the run ends as MAX_TURNS_EXCEEDED."))
-    tool_choice: str | JsonObject = field(
-        default="auto", metadata=row(TEXT_OR_OBJECT, "Sent together with tools. Enforced does not change it.")
+    tool_choice: WireChoice = field(
+        default="auto", metadata=row(TOOL_CHOICE, "Sent together with tools. Enforced does not change it.")
     )
     tool_allowlist: tuple[str, ...] = field(
         default=(), metadata=row(WORDS, "Only these tools are sent and may run; empty means all.")
