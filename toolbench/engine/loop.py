@@ -54,6 +54,8 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
             stopped = yield from _execute(run, turn, answer)
             if stopped:
                 return stopped
+        elif answer.continues:
+            continue
         elif run.wants_final_text(answer):
             with_tools = run.ask_for_final_text(turn)
         else:

@@ -41,8 +41,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TransformChange:
-    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result; nothing changed
-    gives no change."""
+    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result, or wire for what
+    could not travel as it was; nothing changed gives no change."""
 
     kind: str
     name: str
@@ -56,7 +56,8 @@ class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
     `ignored_calls` were dropped
     by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
-    constrained or text. `cut`: a stream broke off, and none of its calls is kept."""
+    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `continues`: the endpoint paused and
+    wants to be asked to go on."""
 
     message: Message
     text: str
@@ -72,6 +73,7 @@ class Turn:
     model_echoed: str = ""
     fingerprint: str = ""
     cut: bool = False
+    continues: bool = False
 
 
 @dataclass(frozen=True, slots=True)

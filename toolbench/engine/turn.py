@@ -182,6 +182,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
         cut=answer.cut,
+        continues=answer.continues,
     )
 
 

@@ -4,6 +4,7 @@ into what an endpoint takes, and reads its answers back into that shape."""
 from collections.abc import Callable
 from typing import Protocol
 
+from toolbench.engine.anthropic.messages_wire import MessagesWire
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.messages import JsonObject, TransformChange, Turn
@@ -42,7 +43,7 @@ class ChatWire:
 
 
 CHAT = ChatWire()
-_WIRES: dict[str, Wire] = {wire.name: wire for wire in (CHAT,)}
+_WIRES: dict[str, Wire] = {wire.name: wire for wire in (CHAT, MessagesWire())}
 
 
 def wire_named(name: str) -> Wire:
