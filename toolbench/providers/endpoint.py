@@ -16,7 +16,8 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`key` never shows in a repr. `url(path)` never doubles the prefix."""
+    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires.py, and
+    decides how the key is shown."""
 
     base_url: str
     model: str
@@ -25,6 +26,7 @@ class Endpoint:
     headers: JsonObject = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_attempts: int = 3
+    wire: str = "chat"
     seeded: bool = False  # send the trial's seed (simulated and local models)
 
     def url(self, path: str) -> str:
