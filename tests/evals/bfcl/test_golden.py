@@ -26,6 +26,6 @@ def test_what_is_needed_is_given_whatever_it_is() -> None:
 
 
 def test_accepted_objects_list_the_values_of_their_members() -> None:
-    accepted = {"a": [{"x": [1, 2], "y": [""]}], "b": [[{"x": ["p"]}, {"x": ["q"]}]]}
+    accepted: dict[str, list[Any]] = {"a": [{"x": [1, 2], "y": [""]}], "b": [[{"x": ["p"]}, {"x": ["q"]}]]}
 
     assert golden(accepted, [], a="dict", b="array") == {"a": {"x": 1}, "b": [{"x": "p"}, {"x": "q"}]}
