@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, work
+from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.lab.models import Model, Provider, Trial
 from toolbench.lab.prompts import LOOK_SECONDS
 from toolbench.lab.services import register
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, json_answer, says
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completes, fails, json_answer, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,3 +60,16 @@ def test_a_trial_that_fails_without_its_tools_says_so_as_its_cause() -> None:
     assert (trial.outcome, trial.failure_class) == ("fail", "tools_dropped")
     assert trial.sentence.startswith("Turn 1: the server's chat template dropped the tools")
     assert trial.first_bad_ordinal is not None
+
+
+def test_a_prompt_that_was_sent_is_the_trials_own_whoever_served_it() -> None:
+    with ScriptedProvider(lambda seen: completes("Done.")) as provider:
+        model = scripted_model(provider)
+        run = launched(model, trials=1, methods=("template",))
+        assert work(model) == 1
+    trial = run.trials.get()
+    sent = provider.seen[0].json()["prompt"]
+    assert provider.seen[0].path == "/v1/completions"
+    assert bytes(trial.rendered_prompt or b"").decode() == sent
+    assert sent.endswith("<|im_start|>assistant\n")
+    assert trial.requests == len(provider.seen)

@@ -6,8 +6,10 @@ from typing import Protocol
 
 from toolbench.engine.constrain import CONSTRAINTS, Constrained
 from toolbench.engine.errors import PlanError
+from toolbench.engine.formats import AUTO
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall
 from toolbench.engine.reading import Read, meant_call, structured_calls, text_of
+from toolbench.engine.template import Template
 from toolbench.engine.text_json import TextJson
 from toolbench.engine.tools import ToolDefinition
 
@@ -83,13 +85,15 @@ class Native:
         return list(messages)
 
 
-def ask_for(method: str, constraint: str = "response_format") -> Asking:
-    """The way of asking called native, text_json or constrained; `constraint` is response_format or grammar and
-    matters to constrained alone. Raises PlanError for any other."""
+def ask_for(method: str, constraint: str = "response_format", *, text_format: str = AUTO) -> Asking:
+    """The way of asking called native, text_json, template or constrained. `constraint` is response_format or grammar
+    and matters to constrained alone, `text_format` to template alone. Raises PlanError for any other."""
     if method == "native":
         return Native()
     if method == "text_json":
         return TextJson()
+    if method == "template":
+        return Template(text_format)
     if method == "constrained" and constraint in CONSTRAINTS:
         return Constrained(constraint)
     raise PlanError(f"No way of asking for {method!r} with {constraint!r}.")

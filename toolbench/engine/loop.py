@@ -17,7 +17,7 @@ from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
-from toolbench.engine.wires import wire_named
+from toolbench.engine.wires import wire_for
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
@@ -123,7 +123,7 @@ class _Run:
         setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )
-        self.setup = replace(setup, stream=plan.stream, wire=wire_named(plan.wire))
+        self.setup = replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
+from toolbench.engine import formats
 from toolbench.engine.errors import PolicyError, PolicyProblem
 from toolbench.engine.json_text import copy_json
 from toolbench.engine.keys import (
@@ -70,6 +71,21 @@ class Policy:
         default="response_format",
         metadata=row(
             choice("response_format", "grammar"), "What holds the model to the format when the method is constrained."
+        ),
+    )
+    text_format: str = field(
+        default=formats.AUTO,
+        metadata=row(
+            choice(*formats.names()),
+            "The dialect of calls in text: what the method template writes and reads (auto: hermes) and what "
+            "tool_calls_from_text reads (auto: all).",
+        ),
+    )
+    prompt_endpoint: str = field(
+        default="completions",
+        metadata=row(
+            choice("completions", "llama"),
+            "Where the method template sends its prompt: OpenAI's /v1/completions, or llama.cpp's own /completion.",
         ),
     )
     examples: str = field(default="none", metadata=row(TEXT, "The few-shot set in the history, or none."))

@@ -70,7 +70,7 @@ def prepare_turns(
         tools=offered,
         tools_json=tuple(tools_json),
         tool_changes=tool_changes,
-        asking=ask_for(policy.method, policy.constraint),
+        asking=ask_for(policy.method, constraint=policy.constraint, text_format=policy.text_format),
         calls_kept=calls_per_turn(policy, merged),
     )
 
@@ -128,9 +128,9 @@ def build_request(
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
     sent, changes = apply_message([*system, *messages], setup.policy.message_transforms)
     body: JsonObject = {"model": setup.model, "messages": sent}
+    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
+    body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
     if with_tools:
-        tools, tools_json = setup.tools.definitions, list(setup.tools_json)
-        body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
@@ -168,7 +168,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     kept = _repaired(calls)[: setup.calls_kept] if with_tools and not answer.cut else []
     return Turn(
-        message=setup.asking.assistant_message(_rememberable(message), kept),
+        message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
         text=read.text,
         calls=tuple(map(_tool_call, kept)),
         calls_found=tuple(map(_tool_call, read.calls)),

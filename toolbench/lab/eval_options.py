@@ -158,7 +158,7 @@ class EvalOptions:
     )
     strategy_matrix: bool = field(default=False, metadata=_row(SWITCH, "baseline and production", "STRATEGY_MATRIX"))
     method: tuple[str, ...] = field(
-        default=("native",), metadata=_row(WORDS, "how calls are asked for: native, text_json, constrained")
+        default=("native",), metadata=_row(WORDS, "how calls are asked for: native, text_json, template, constrained")
     )
     tag_fallback: bool = field(
         default=False,

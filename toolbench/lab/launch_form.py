@@ -16,6 +16,7 @@ STRATEGIES = (
 METHODS = (
     ("native", "tools in the request"),
     ("text_json", "one fenced JSON template in the prompt, no tools in the request"),
+    ("template", "our prompt in the model's own turn tokens, to a raw completion endpoint"),
     ("constrained", "the endpoint may only write a valid call"),
 )
 
