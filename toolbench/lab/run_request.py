@@ -7,6 +7,8 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
+STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
+
 
 class LaunchRefused(Exception):
     """A request that cannot be launched: plain sentences by the name of the field they belong to."""

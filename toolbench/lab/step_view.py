@@ -49,6 +49,11 @@ class StepView:
     error: str
     curl: str
 
+    @property
+    def side(self) -> str:
+        """Which of the step's two bodies this part was read from."""
+        return "request" if self.part in ("request", "dispatch") else "response"
+
 
 def view_step(
     step: Step, part: str, *, facts: JsonObject, beside: Sequence[JsonObject], bodies: tuple[bytes, bytes]
