@@ -113,7 +113,7 @@ function draw() {
     }));
   }
   Plotly.react("latency-dots", dots(names), layout(110 + data.rows.length * row, rows), options);
-  const entries = narrow.matches ? data.rows.length * (line * tallest(names) + 4) : 40;
+  const entries = narrow.matches ? data.rows.length * (line * tallest(names) + 4) : Math.ceil(data.rows.length / 3) * line * tallest(names);
   const share = { yaxis: { ticksuffix: " %", range: [0, 101] } };
   Plotly.react("latency-shares", shares(names), layout(340 + entries, share), options);
 }

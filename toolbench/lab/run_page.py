@@ -106,7 +106,8 @@ def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Six queries while the run goes on, else five, none of which reads what was frozen. Raises Run.DoesNotExist for an unknown run."""
+    """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
+    run."""
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
