@@ -45,3 +45,8 @@ def test_one_call_is_kept_where_parallel_calls_are_off_and_nothing_else_is_said(
     cap: int | None, options: dict[str, object], expected: int | None
 ) -> None:
     assert calls_per_turn(Policy(max_tool_calls_per_turn=cap), options) == expected
+
+
+def test_serial_calls_keep_one_whatever_else_is_said() -> None:
+    policy = Policy(serial_calls=True, max_tool_calls_per_turn=5)
+    assert calls_per_turn(policy, {"parallel_tool_calls": True}) == 1

@@ -1,5 +1,6 @@
 import pytest
 
+from toolbench.engine.repairs import ALL
 from toolbench.engine.text_json import TextJson
 from toolbench.engine.tools import ToolDefinition
 
@@ -86,3 +87,47 @@ def test_content_in_parts_is_read_as_one_text() -> None:
 
 def test_a_long_row_of_fences_is_read_in_bounded_time() -> None:
     assert read('```{"a' * 100_000)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        (f"好的，我来查：{CALL} 请稍等。", "好的，我来查： 请稍等。"),
+        (f"I think.\n{CALL}", "I think."),
+        (f'{{"x": 1}} {CALL}', '{"x": 1}'),
+    ],
+)
+def test_an_object_between_words_counts_where_no_fence_holds_a_call(text: str, rest: str) -> None:
+    assert read(text) == (THE_CALL, rest, ["fence_missing", "prose_around_call"], False)
+
+
+@pytest.mark.parametrize(
+    ("text", "repairs", "rest"),
+    [
+        ("```json\n{'name': 'f', 'arguments': {'a': 1,}}\n```", ("single_quotes", "trailing_commas"), ""),
+        ('Now.\n```json\n{"name": "f", "arguments": {"a": 1}\n```', ("missing_closers",), "Now."),
+        ("```json\n调用：{“name”: “f”, “arguments”: {“a”: 1}}\n```", ("text_around_object", "smart_quotes"), ""),
+    ],
+)
+def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs: tuple[str, ...], rest: str) -> None:
+    assert read(text)[0] == []
+    found = TextJson(ALL).read({"content": text}, TOOLS)
+    assert [(c["function"]["name"], c["function"]["arguments"]) for c in found.calls] == [("f", '{"a":1}')]
+    assert (found.path, found.text, found.not_executed) == ("json_fallback", rest, False)
+    assert [change.name for change in found.changes] == list(repairs)
+    assert [error.repairs for error in found.parse_errors] == [repairs]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "f", "arguments": {"a": "北',
+        '{"name": "f", "arguments": {"a": "x"',
+        '```json\n{"name": "f", "arguments": {"a": "x"}',
+    ],
+)
+def test_a_call_that_breaks_off_is_shown_and_never_runs_even_with_every_repair(text: str) -> None:
+    found = TextJson(ALL).read({"content": text}, TOOLS)
+    assert (found.calls, found.text, found.path, found.not_executed) == ((), text, "text", True)
+    assert [finding.code for finding in found.findings] == ["parse_error", "arguments_truncated"]
+    assert found.parse_errors[0].truncated

@@ -122,7 +122,7 @@ def test_a_deleted_run_has_no_page() -> None:
 
 
 def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    run = make_run(state=Run.State.RUNNING)
+    run = make_run()
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})

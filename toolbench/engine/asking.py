@@ -6,10 +6,9 @@ from typing import Protocol
 
 from toolbench.engine.constrain import CONSTRAINTS, Constrained
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats import AUTO
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall
+from toolbench.engine.prompting import instruction, prompt_version, with_system
 from toolbench.engine.reading import Read, meant_call, structured_calls, text_of
-from toolbench.engine.template import Template
 from toolbench.engine.text_json import TextJson
 from toolbench.engine.tools import ToolDefinition
 
@@ -50,10 +49,13 @@ class Asking(Protocol):
 
 class Native:
     """Tools travel in the request's own field and calls come back in theirs. A call that the model writes into its
-    text instead is reported and never runs."""
+    text instead is reported and never runs. When `instructed`, the system message says the opposite of text_json's:
+    fill in parameters, write no JSON."""
 
     method = "native"
-    prompt_version = ""
+
+    def __init__(self, *, instructed: bool = False) -> None:
+        self.prompt_version = prompt_version(self.method) if instructed else ""
 
     def shape(
         self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
@@ -61,7 +63,8 @@ class Native:
         if not tools_json:
             return dict(body)
         chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
-        return {**body, "tools": tools_json, **chosen}
+        told = with_system(body["messages"], instruction(self.method, tools_json)) if self.prompt_version else None
+        return {**body, **({"messages": told} if told else {}), "tools": tools_json, **chosen}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         calls, text = structured_calls(message), text_of(message)
@@ -85,15 +88,20 @@ class Native:
         return list(messages)
 
 
-def ask_for(method: str, constraint: str = "response_format", *, text_format: str = AUTO) -> Asking:
-    """The way of asking called native, text_json, template or constrained. `constraint` is response_format or grammar
-    and matters to constrained alone, `text_format` to template alone. Raises PlanError for any other."""
+def ask_for(
+    method: str,
+    constraint: str = "response_format",
+    *,
+    instructed: bool = False,
+    repairs: Sequence[str] = (),
+) -> Asking:
+    """The way of asking called native, text_json or constrained. `constraint` is response_format or grammar and matters
+    to constrained alone; `instructed` gives native its own instruction; text_json reads blocks with these repairs.
+    Raises PlanError for any other."""
     if method == "native":
-        return Native()
+        return Native(instructed=instructed)
     if method == "text_json":
-        return TextJson()
-    if method == "template":
-        return Template(text_format)
+        return TextJson(repairs)
     if method == "constrained" and constraint in CONSTRAINTS:
         return Constrained(constraint)
     raise PlanError(f"No way of asking for {method!r} with {constraint!r}.")

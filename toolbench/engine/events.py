@@ -67,23 +67,17 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call that may run: name resolved, arguments parsed and valid by the tool's schema. `alone` and
-    `timeout_seconds` are its tool's."""
+    """A call that may run: name resolved, arguments parsed and valid by the tool's schema."""
 
     id: str
     name: str
     arguments: JsonObject
-    alone: bool = False
-    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """`side_by_side`: calls that follow one another may run at the same time, but for those that run alone."""
-
     turn: int
     calls: tuple[PreparedCall, ...]
-    side_by_side: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +171,8 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
+    """`asked_again` counts requests that quoted an error because a call could not be run: second samples."""
+
     end: End
     final_text: str
     history: tuple[Message, ...]
@@ -185,6 +181,7 @@ class Ended:
     message: str = ""
     error: ExchangeError | None = None
     failed_tools: tuple[str, ...] = ()
+    asked_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Ledger:
         self.messages: list[Message] = list(history)
         self.any_calls = False
         self.any_success = False
+        self.asked_again = 0
         self._policy = policy
         self._turns: list[TurnRecord] = []
         self._usage = Usage()
@@ -84,4 +85,5 @@ class Ledger:
             usage=self._usage,
             message=message,
             error=error,
+            asked_again=self.asked_again,
         )

@@ -29,13 +29,10 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
 
 
 def calls_per_turn(policy: Policy, options: JsonObject) -> int | None:
-    """How many calls of one answer are kept; None means all. One when parallel calls are switched off and nothing else
-    is said."""
+    """How many calls of one answer are kept; None means all. One where calls must be serial, and when parallel calls
+    are switched off and nothing else is said."""
+    if policy.serial_calls:
+        return 1
     if policy.max_tool_calls_per_turn is not None:
         return policy.max_tool_calls_per_turn
-    return None if may_run_side_by_side(options) else 1
-
-
-def may_run_side_by_side(options: JsonObject) -> bool:
-    """Whether calls of one answer may run at the same time: not where parallel calls are switched off."""
-    return options.get("parallel_tool_calls") is not False
+    return 1 if options.get("parallel_tool_calls") is False else None

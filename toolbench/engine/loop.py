@@ -11,13 +11,13 @@ from typing import TypeAlias
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
-from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
+from toolbench.engine.prompting import again
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
-from toolbench.engine.wires import wire_for
+from toolbench.engine.wires import wire_named
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
@@ -54,8 +54,8 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
             stopped = yield from _execute(run, turn, answer)
             if stopped:
                 return stopped
-        elif answer.continues:
-            continue
+        elif run.wants_call_again(turn, answer):
+            run.ask_for_call_again(turn, answer)
         elif run.wants_final_text(answer):
             with_tools = run.ask_for_final_text(turn)
         else:
@@ -103,8 +103,7 @@ def _execute(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, S
     for call in calls:
         run.narrate.call_start(turn, call)
     prepared = tuple(call.prepared for call in calls if call.prepared)
-    execute = Execute(turn, prepared, side_by_side=may_run_side_by_side(run.setup.options))
-    sent = (yield execute) if prepared else ()
+    sent = (yield Execute(turn, prepared)) if prepared else ()
     if isinstance(sent, Stop):
         refused = [call for call in calls if call.refused]
         run.take(turn, [(call, result_of(call, None, policy)) for call in refused])
@@ -123,7 +122,7 @@ class _Run:
         setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )
-        self.setup = replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
+        self.setup = replace(setup, stream=plan.stream, wire=wire_named(plan.wire))
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)
@@ -142,6 +141,18 @@ class _Run:
     def fallback_retries(self) -> int:
         policy = self.setup.policy
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
+
+    def wants_call_again(self, turn: int, answer: Turn) -> bool:
+        """Whether a call that could not be run is worth one more request; once per run, and the answer is kept."""
+        policy = self.setup.policy
+        wanted = policy.repair_request and not self.ledger.asked_again and turn + 1 < policy.max_turns
+        return wanted and answer.not_executed and self.offers_tools
+
+    def ask_for_call_again(self, turn: int, answer: Turn) -> None:
+        """Adds the user's message, which quotes the error."""
+        self.ledger.asked_again += 1
+        self.ledger.say(again(self.setup.asking.method, answer.not_run_because, self.setup.tools_json))
+        self.narrate.ask_again(turn, answer)
 
     def wants_final_text(self, answer: Turn) -> bool:
         """Whether a blank answer after tool calls is worth one more request; once per run."""

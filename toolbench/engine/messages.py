@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 JsonObject: TypeAlias = dict[str, Any]
 Message: TypeAlias = JsonObject
 
+ATTEMPTS = ("call_in_text", "parse_error", "unasked_tool_calls")  # findings that say: a call was meant and did not run
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -41,8 +43,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TransformChange:
-    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result, or wire for what
-    could not travel as it was; nothing changed gives no change."""
+    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result; nothing changed
+    gives no change."""
 
     kind: str
     name: str
@@ -52,12 +54,30 @@ class TransformChange:
 
 
 @dataclass(frozen=True, slots=True)
+class ParseError:
+    """A call that could not be read as it came. `mode` is how it was asked for: tool_use, json_fallback or the method's
+    name; `snippet` its beginning. `call` is its place among the calls found from 0, None where none was found at all.
+    `repairs` made it readable, but a `truncated` one had to be ended by us and was not executed."""
+
+    mode: str
+    error: str
+    snippet: str
+    call: int | None = None
+    repairs: tuple[str, ...] = ()
+    truncated: bool = False
+
+    @property
+    def mended(self) -> bool:
+        return bool(self.repairs) and not self.truncated
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
     `ignored_calls` were dropped
     by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
-    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `continues`: the endpoint paused and
-    wants to be asked to go on."""
+    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `not_executed`: the answer means a
+    call that is none, and nothing of it ran."""
 
     message: Message
     text: str
@@ -73,7 +93,24 @@ class Turn:
     model_echoed: str = ""
     fingerprint: str = ""
     cut: bool = False
-    continues: bool = False
+    parse_errors: tuple[ParseError, ...] = ()
+    not_executed: bool = False
+
+    @property
+    def stop_reason(self) -> str:
+        """tool_use only where a call exists; else length where the answer was cut there, or stop."""
+        return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
+
+    @property
+    def not_run_because(self) -> str:
+        """Why a call that was meant did not run, as half a sentence; "" where none was meant."""
+        said = next((one.message for one in self.findings if self.not_executed and one.code in ATTEMPTS), "")
+        return said[:1].lower() + said[1:].partition(";")[0].rstrip(".")
+
+    @property
+    def notice(self) -> str:
+        """What the reader of this answer has to be told, "" for nothing: that no tool was run, and why."""
+        return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,10 @@ class Narration:
             user_text_bytes=utf8_size(policy.fix_empty_final_user_text),
         )
 
+    def ask_again(self, turn: int, answer: Turn) -> None:
+        """A call of this answer could not be run; the next request quotes why."""
+        self._tell("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
+
     def final(self, turn: int, ledger: Ledger, text: str) -> None:
         self._tell(
             "final",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
-from toolbench.engine import formats
 from toolbench.engine.errors import PolicyError, PolicyProblem
 from toolbench.engine.json_text import copy_json
 from toolbench.engine.keys import (
@@ -18,7 +17,7 @@ from toolbench.engine.keys import (
     FLAG,
     OBJECT,
     TEXT,
-    TOOL_CHOICE,
+    TEXT_OR_OBJECT,
     TRANSFORMS,
     WORDS,
     KeyRow,
@@ -29,7 +28,6 @@ from toolbench.engine.keys import (
 )
 from toolbench.engine.layering import LayeredValue, Overridden
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.tool_choice import WireChoice
 
 Layer: TypeAlias = tuple[str, Mapping[str, Any]]
 
@@ -73,21 +71,6 @@ class Policy:
             choice("response_format", "grammar"), "What holds the model to the format when the method is constrained."
         ),
     )
-    text_format: str = field(
-        default=formats.AUTO,
-        metadata=row(
-            choice(*formats.names()),
-            "The dialect of calls in text: what the method template writes and reads (auto: hermes) and what "
-            "tool_calls_from_text reads (auto: all).",
-        ),
-    )
-    prompt_endpoint: str = field(
-        default="completions",
-        metadata=row(
-            choice("completions", "llama"),
-            "Where the method template sends its prompt: OpenAI's /v1/completions, or llama.cpp's own /completion.",
-        ),
-    )
     examples: str = field(default="none", metadata=row(TEXT, "The few-shot set in the history, or none."))
     paths: tuple[str, ...] = field(
         default=("native", "template", "constrained", "text_json"),
@@ -96,8 +79,8 @@ class Policy:
         ),
     )
     max_turns: int = field(default=12, metadata=row(whole(1), "Turns after which the run ends as MAX_TURNS_EXCEEDED."))
-    tool_choice: WireChoice = field(
-        default="auto", metadata=row(TOOL_CHOICE, "Sent together with tools. Enforced does not change it.")
+    tool_choice: str | JsonObject = field(
+        default="auto", metadata=row(TEXT_OR_OBJECT, "Sent together with tools. Enforced does not change it.")
     )
     tool_allowlist: tuple[str, ...] = field(
         default=(), metadata=row(WORDS, "Only these tools are sent and may run; empty means all.")
@@ -173,6 +156,31 @@ class Policy:
     )
     tool_result_transforms: tuple[str, ...] = field(
         default=(), metadata=row(TRANSFORMS, "Applied to each result's envelope, in order.")
+    )
+    argument_repairs: tuple[str, ...] = field(
+        default=(),
+        metadata=row(
+            TRANSFORMS,
+            "Repairs of arguments that are no JSON object, tried in order; what breaks off is never executed.",
+        ),
+    )
+    repair_request: bool = field(
+        default=False,
+        metadata=row(
+            FLAG,
+            "Ask once more in a run, quoting the error, when an answer means a call that cannot be run. A second "
+            "sample: the first-attempt rate stands beside it.",
+        ),
+    )
+    serial_calls: bool = field(
+        default=False,
+        metadata=row(FLAG, "Keep one call per answer: for endpoints and models that cannot make several at once."),
+    )
+    tool_use_prompt: bool = field(
+        default=False,
+        metadata=row(
+            FLAG, "Native method: tell the model to fill in the tool's parameters and to write no JSON into its text."
+        ),
     )
     strict: bool = field(
         default=False, metadata=row(FLAG, "Refuse transform names nobody knows instead of passing over them.")

@@ -26,6 +26,13 @@ def instruction(method: str, tools_json: Sequence[JsonObject], *, final: bool = 
     return "\n".join(lines).replace("{example}", example, 1).replace("{tools}", tools, 1)
 
 
+def again(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
+    """What the user says when a call could not be run: the error, and once more the one form to answer in."""
+    lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
+    before, _, after = "\n".join(lines).partition("{error}")
+    return before + error.rstrip(".") + after.replace("{example}", _example(tools_json[0]["function"]), 1)
+
+
 def with_system(messages: Sequence[Message], text: str) -> list[Message]:
     """The messages with `text` at the end of the system message, or in one of its own in front."""
     first = messages[0] if messages else {}

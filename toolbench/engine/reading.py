@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
-from toolbench.engine.messages import Finding, JsonObject, Message
+from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
 
 SNIPPET = 200  # characters of an answer quoted in a finding
 BLOCKS = 32  # fenced blocks looked at in one answer
@@ -25,15 +25,15 @@ _DECODER = json.JSONDecoder()
 @dataclass(frozen=True, slots=True)
 class Read:
     """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
-    json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
-    `message` is the answer for the history, where that is not the message as it came."""
+    json_fallback, constrained, text. `not_executed` is true when the model meant a call that will not run."""
 
     calls: tuple[JsonObject, ...]
     text: str
     path: str
     findings: tuple[Finding, ...] = ()
     not_executed: bool = False
-    message: Message | None = None
+    parse_errors: tuple[ParseError, ...] = ()
+    changes: tuple[TransformChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Asking for calls in words: one fixed instruction, one fenced JSON block per call, no `tools` in the request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from toolbench.engine.mending import parse_error, repair_changes, repair_finding
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall
 from toolbench.engine.prompting import (
     call_json,
@@ -23,15 +25,22 @@ from toolbench.engine.reading import (
     structured_calls,
     text_of,
 )
+from toolbench.engine.text_blocks import MendedBlock, bare_blocks, mend_block
 from toolbench.engine.tools import ToolDefinition
+
+CALL_ID = "text_call_1"
 
 
 class TextJson:
-    """The first fenced JSON object that names a known tool is the call; an answer that is nothing but such an object
-    counts too. Everything else is text, and a call that cannot be read is reported and never runs."""
+    """The first fenced JSON object that names a known tool is the call; failing that, an object outside of fences, and
+    then what the named repairs make of the text. Everything else is text, and a call that cannot be read, or broke off,
+    is reported and never runs."""
 
     method = "text_json"
     prompt_version = prompt_version("text_json")
+
+    def __init__(self, repairs: Sequence[str] = ()) -> None:
+        self._repairs = tuple(repairs)
 
     def shape(
         self,
@@ -46,13 +55,14 @@ class TextJson:
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         text, names = text_of(message), [tool.name for tool in tools]
-        found = [(block, call) for block in blocks_in(text) if (call := call_in(block.value, names))]
+        found = _calls(blocks_in(text), names) or _calls(bare_blocks(text, names), names)
         if not found:
-            return _without_call(message, text, names)
+            mended = mend_block(text, names, self._repairs)
+            return _mended(text, mended) if mended else _without_call(message, text, names)
         block, call = found[0]
         rest = (text[: block.start] + text[block.end :]).strip()
         findings = tuple(_remarks(block, call, rest, len(found)))
-        return Read((openai_call("text_call_1", call),), rest, "json_fallback", findings)
+        return Read((openai_call(CALL_ID, call),), rest, "json_fallback", findings)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         rest = {key: value for key, value in message.items() if key != "tool_calls"}
@@ -63,6 +73,25 @@ class TextJson:
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return told_history(messages, as_call=_fenced)
+
+
+def _calls(blocks: Iterable[Block], names: Sequence[str]) -> list[tuple[Block, WrittenCall]]:
+    return [(block, call) for block in blocks if (call := call_in(block.value, names))]
+
+
+def _mended(text: str, mended: MendedBlock) -> Read:
+    """A call that needed repairs; one that broke off is no call."""
+    found = mended.repaired
+    error = parse_error("json_fallback", "The call is no JSON object", mended.written, call=0, repaired=found)
+    noted = repair_finding(found, "$.content")
+    if found.truncated:
+        said = f"The call breaks off; nothing was executed: {snippet(text)}"
+        findings = (Finding("parse_error", said, "$.content"), noted)
+        return Read((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
+    rest = (text[: mended.start] + text[mended.end :]).strip()
+    changes = repair_changes(mended.written, found, "$.content")
+    call = openai_call(CALL_ID, mended.call)
+    return Read((call,), rest, "json_fallback", (noted,), parse_errors=(error,), changes=changes)
 
 
 def _fenced(name: str, arguments: str) -> str:

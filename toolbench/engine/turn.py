@@ -10,11 +10,13 @@ from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
+from toolbench.engine.mending import mend_calls, unread_calls
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
 from toolbench.engine.remarks import remarks_on
+from toolbench.engine.repairs import check_repairs
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
     apply_calls,
@@ -70,7 +72,7 @@ def prepare_turns(
         tools=offered,
         tools_json=tuple(tools_json),
         tool_changes=tool_changes,
-        asking=ask_for(policy.method, constraint=policy.constraint, text_format=policy.text_format),
+        asking=_asking(policy),
         calls_kept=calls_per_turn(policy, merged),
     )
 
@@ -95,7 +97,13 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     return offered
 
 
+def _asking(policy: Policy) -> Asking:
+    instructed, repairs = policy.tool_use_prompt, policy.argument_repairs
+    return ask_for(policy.method, policy.constraint, instructed=instructed, repairs=repairs)
+
+
 def _check_transforms(policy: Policy) -> None:
+    check_repairs(policy.argument_repairs, strict=policy.strict)
     for kind in ("message", "tool", "response", "tool_call", "tool_result"):
         check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
 
@@ -128,9 +136,9 @@ def build_request(
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
     sent, changes = apply_message([*system, *messages], setup.policy.message_transforms)
     body: JsonObject = {"model": setup.model, "messages": sent}
-    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
-    body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
     if with_tools:
+        tools, tools_json = setup.tools.definitions, list(setup.tools_json)
+        body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
@@ -164,11 +172,12 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms)
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
-    structured = read.calls if read.path == "tool_use" else ()
+    remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    kept = _repaired(calls)[: setup.calls_kept] if with_tools and not answer.cut else []
+    mended = mend_calls(calls if with_tools else (), policy, cut=answer.finish_reason == "length")
+    kept = [] if answer.cut else _repaired(mended.calls)[: setup.calls_kept]
     return Turn(
-        message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
+        message=setup.asking.assistant_message(_rememberable(message), kept),
         text=read.text,
         calls=tuple(map(_tool_call, kept)),
         calls_found=tuple(map(_tool_call, read.calls)),
@@ -176,13 +185,14 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         finish_reason=answer.finish_reason,
         usage=answer.usage,
         path=read.path,
-        changes=(*changes, *call_changes),
-        findings=(*answer.findings, *read.findings, *remarks_on(structured, read.text, answer.finish_reason)),
+        changes=(*changes, *read.changes, *call_changes, *mended.changes),
+        findings=(*answer.findings, *read.findings, *mended.findings, *remarks),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
         cut=answer.cut,
-        continues=answer.continues,
+        parse_errors=(*unread_calls(read, policy.method), *mended.parse_errors),
+        not_executed=read.not_executed,
     )
 
 

@@ -14,8 +14,7 @@ from toolbench.engine.usage import read_usage
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined. `cut`
-    says that a stream broke off: none of its calls may run; `continues`, that the endpoint wants to be asked to go
-    on."""
+    says that a stream broke off: none of its calls may run."""
 
     message: Message
     finish_reason: str | None = None
@@ -25,16 +24,13 @@ class Answer:
     fingerprint: str = ""
     findings: tuple[Finding, ...] = ()
     cut: bool = False
-    continues: bool = False
 
 
 class BodyDecoder:
-    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete.
-    `decode` reads the bytes; it raises MalformedAnswer, and nothing else, for any that are no answer."""
+    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete."""
 
-    def __init__(self, read: Callable[[Answer], Turn], decode: Callable[[bytes], Answer] | None = None) -> None:
+    def __init__(self, read: Callable[[Answer], Turn]) -> None:
         self._read = read
-        self._decode = decode or decode_answer
         self._body = bytearray()
 
     def feed(self, chunk: bytes) -> None:
@@ -44,7 +40,7 @@ class BodyDecoder:
         """Raises MalformedAnswer when the bytes are no answer. Either way the decoder is empty again, ready for
         another attempt."""
         body, self._body = bytes(self._body), bytearray()
-        return self._read(self._decode(body))
+        return self._read(decode_answer(body))
 
     @property
     def partial(self) -> Message:
@@ -54,7 +50,7 @@ class BodyDecoder:
 
 def decode_answer(body: bytes) -> Answer:
     """Reads an OpenAI-shaped answer. Raises MalformedAnswer, and nothing else, for any bytes that are none."""
-    return answer_in(read_object(body))
+    return answer_in(_read_object(body))
 
 
 def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
@@ -76,8 +72,7 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
     )
 
 
-def read_object(body: bytes) -> JsonObject:
-    """The JSON object that a body is. Raises MalformedAnswer."""
+def _read_object(body: bytes) -> JsonObject:
     try:
         text = body.decode("utf-8-sig")
         root = read_json(text) if text.strip() else None

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
-from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.messages import ATTEMPTS, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT = "length"
-ATTEMPTS = ("call_in_text", "parse_error", "unasked_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)

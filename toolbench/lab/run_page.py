@@ -62,7 +62,6 @@ class FailureGroup:
 class RunPage:
     run: Run
     live: bool
-    took: float | None  # seconds from start to end, None before it
     tally: Tally
     pace: Pace
     lines: tuple[ConfigLine, ...]
@@ -106,8 +105,7 @@ def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
-    run."""
+    """Six queries, none of which reads what was frozen. Raises Run.DoesNotExist for an unknown run."""
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
@@ -116,7 +114,6 @@ def get_run_page(run_id: int) -> RunPage:
     return RunPage(
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING),
-        took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         tally=whole,
         pace=_pace(run, whole),
         lines=_lines(configs, cells),
@@ -153,9 +150,7 @@ def _scenario_line(cell: Cell) -> ScenarioLine:
 
 def _pace(run: Run, whole: Tally) -> Pace:
     """Rate of finishing in the last minutes. The time left assumes that it holds; the range, that it is off by two
-    standard errors of a Poisson count. Only a run that goes on has a pace."""
-    if run.state != Run.State.RUNNING:
-        return Pace()
+    standard errors of a Poisson count."""
     since = timezone.now() - PACE_WINDOW
     recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
     found = recent.aggregate(count=Count("pk"), first=Min("started_at"))

@@ -1,6 +1,5 @@
 """One step of a trial, opened: two views of one thing side by side, what changed between them, and what was wrong."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,11 +48,6 @@ class StepView:
     error: str
     curl: str
 
-    @property
-    def side(self) -> str:
-        """Which of the step's two bodies this part was read from."""
-        return "request" if self.part in ("request", "dispatch") else "response"
-
 
 def view_step(
     step: Step, part: str, *, facts: JsonObject, beside: Sequence[JsonObject], bodies: tuple[bytes, bytes]
@@ -70,7 +64,7 @@ def view_step(
         right=right,
         changes=tuple(Change(**change) for change in facts.get(_changes_key(step, part), ())),
         faults=faults,
-        headers=_headers(part, facts, bodies[0]),
+        headers=_headers(part, facts),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
         curl=curl(step, facts, bodies[0]) if part == "request" else "",
     )
@@ -98,8 +92,6 @@ def _panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, byt
     if part == "request":
         sent = Pane("Raw, as sent", f"{step.request_bytes:,} bytes", code_of(bodies[0], size=step.request_bytes))
         headers = facts.get("request_headers", {})
-        if prompt := _prompt(bodies[0]):
-            return sent, Pane("Prompt, as the model reads it", f"{len(prompt):,} characters", code_of(prompt.encode()))
         return sent, Pane("Headers", "secrets are masked", code_of_value(headers))
     if part == "dispatch":
         return _dispatch_panes(facts, bodies[0])
@@ -147,22 +139,10 @@ def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple
     return (*schema, *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found))
 
 
-def _headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
-    """Of an answer, and of a request whose prompt stands where its headers would."""
-    shown = part == "response" or (part == "request" and _prompt(body))
-    headers = facts.get(f"{part}_headers", {}) if shown else {}
-    return tuple((str(name), str(value)) for name, value in headers.items())
-
-
-def _prompt(body: bytes) -> str:
-    """The rendered prompt that a request holds; "" for one of messages, or one that was cut."""
-    if b'"prompt"' not in body:
-        return ""
-    try:
-        prompt = json.loads(body).get("prompt")
-    except (ValueError, AttributeError):
-        return ""
-    return prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
+def _headers(part: str, facts: JsonObject) -> tuple[tuple[str, str], ...]:
+    if part != "response":
+        return ()
+    return tuple((str(name), str(value)) for name, value in facts.get("response_headers", {}).items())
 
 
 def curl(step: Step, facts: JsonObject, body: bytes) -> str:

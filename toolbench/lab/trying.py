@@ -10,14 +10,13 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
-from toolbench.evals.judging import without_tools
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
 from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
-from toolbench.lab.prompts import prompt_columns, sent_prompt
+from toolbench.lab.prompts import prompt_columns
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
 from toolbench.providers.door import Door
@@ -83,18 +82,10 @@ class Try:
             return False
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
-        prompt = await self._prompt(plan)
-        if prompt.get("tools_dropped"):
-            verdict = without_tools(verdict, ended)
-        driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
-        self._end({**self._columns(plan, driven), **prompt})
-        return True
-
-    async def _prompt(self, plan: TrialPlan) -> JsonObject:
-        if plan.loop.policy.method == "template":
-            return sent_prompt(self.steps)
+        columns = self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms))
         looks = plan.local and not self.cancelled.is_set()
-        return await prompt_columns(plan.endpoint, self.steps) if looks else {}
+        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if looks else {})})
+        return True
 
     def refuse(self, failure_class: str, sentence: str) -> None:
         """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""

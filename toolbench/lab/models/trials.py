@@ -98,7 +98,7 @@ class Trial(models.Model):
     model_echoed = models.CharField(max_length=200, blank=True)
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
     not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
-    rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
+    rendered_prompt = models.BinaryField(null=True)  # /apply-template, local models only
 
     label = models.CharField(max_length=80, blank=True)
     note = models.TextField(blank=True)

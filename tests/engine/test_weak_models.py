@@ -1,0 +1,174 @@
+"""The five unit tests that the report on weak models asks for, under its own names, and what it promises of a turn."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.scripted import Played, answer, call, calling, plan, play
+from toolbench.engine.events import End
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.repairs import ALL
+
+DONE = answer("完成。")
+GOOD = '{"ops":[{"op":"set"}]}'
+FENCED = '```json\n{"name": "state_get", "arguments": {}}\n```'
+TOOL_USE_ONLY = ('"tools"', '"tool_choice"', "fill in the tool's parameters", "Do not output JSON")
+TEXT_ONLY = ("You can use these tools", "one fenced block", "```json")
+
+
+def in_text(text: str, **policy: Any) -> Played:
+    return play(plan(method="text_json", **policy), [answer(text), DONE, DONE])
+
+
+def codes(played: Played) -> list[str]:
+    return [error["code"] for envelope in played.tool_envelopes() for error in envelope["errors"]]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["请把天气改成晴天", '{"ops": [{"op": "se', "{'ops': []", "[]", "null 和 undefined"]
+)
+def test_非法_Tool_Use_参数(arguments: str) -> None:
+    """Illegal arguments become an observation and a record; the turn goes on."""
+    played = play(plan(), [calling(call("state_patch", arguments)), DONE])
+    assert codes(played) == ["ARGUMENTS_JSON_PARSE_ERROR"]
+    assert (played.ended.end, played.ended.final_text, played.ran) == (End.FINAL, "完成。", [])
+    (error,) = played.ended.turns[0].answer.parse_errors if played.ended.turns[0].answer else ()
+    assert (error.mode, error.snippet) == ("tool_use", arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"好的，我先看一下当前状态：\n{FENCED}\n请稍候。",
+        '我来调用工具 {"name": "state_get", "arguments": {}} ，稍等。',
+        '{"name": "state_get", "arguments": {}}',
+    ],
+)
+def test_旁白_JSON(text: str) -> None:
+    """Narration around JSON: the call runs, the narration is told."""
+    played = in_text(text)
+    assert [one.name for one in played.ran] == ["state_get"]
+    assert (played.ended.final_text, played.ended.turns[0].answer and played.ended.turns[0].answer.path) == (
+        "完成。",
+        "json_fallback",
+    )
+
+
+@pytest.mark.parametrize("repairs", [[], list(ALL)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "state_patch", "arguments": {"ops": [{"op": "北',
+        '```json\n{"name": "state_patch", "arguments": {"ops": [',
+        '{"name": "state_get", "argum',
+    ],
+)
+def test_截断_JSON(text: str, repairs: list[str]) -> None:
+    """Cut JSON: nothing runs, the reader is told so, and the turn ends as text."""
+    played = in_text(text, argument_repairs=repairs)
+    turn = played.ended.turns[0].answer
+    assert turn is not None
+    assert (played.ran, played.ended.end, played.ended.final_text) == ([], End.FINAL, text)
+    assert (turn.not_executed, turn.stop_reason, turn.notice[:19]) == (True, "stop", "Tool not executed: ")
+    assert [error.mode for error in turn.parse_errors] == ["json_fallback"]
+
+
+def test_并发中混入坏参数() -> None:
+    """A bad argument among several calls is an observation for that call only."""
+    calls = [call("state_patch", GOOD, "c1"), call("state_patch", "坏的参数", "c2"), call("state_get", "{}", "c3")]
+    played = play(plan(), [calling(*calls), DONE])
+    assert [one.id for one in played.ran] == ["c1", "c3"]
+    assert [envelope["ok"] for envelope in played.tool_envelopes()] == [True, False, True]
+    assert played.ended.final_text == "完成。"
+
+
+def test_弱模型串行模式() -> None:
+    """Serial mode: one call of each answer runs, the others are counted and may come again."""
+    calls = [call("state_get", "{}", "c1"), call("state_patch", GOOD, "c2")]
+    played = play(plan(serial_calls=True), [calling(*calls), calling(calls[1]), DONE])
+    assert [one.id for one in played.ran] == ["c1", "c2"]
+    assert [record.answer.ignored_calls for record in played.ended.turns if record.answer] == [1, 0, 0]
+    for body in played.bodies:
+        assert all(len(message.get("tool_calls", ())) <= 1 for message in body["messages"])
+
+
+def test_a_call_that_cannot_be_run_is_asked_for_once_more_with_the_error_and_the_one_example() -> None:
+    broken = '```json\n{"name": "state_patch", "arguments": {"ops": [\n```'
+    played = play(plan(method="text_json", repair_request=True), [answer(broken), answer(FENCED), DONE])
+    said = played.bodies[1]["messages"][-2:]
+    assert said[0] == {"role": "assistant", "content": broken}
+    assert said[1]["role"] == "user"
+    assert said[1]["content"].startswith("Tool not executed: no call of a known tool can be read.")
+    assert said[1]["content"].count("```json") == 1
+    assert ([one.name for one in played.ran], played.ended.asked_again) == (["state_get"], 1)
+    assert [told["reason"] for told in played.told("tool_not_executed")] == ["no call of a known tool can be read"]
+
+
+def test_it_is_asked_only_once_and_then_the_answer_stands_as_text() -> None:
+    played = play(plan(method="text_json", repair_request=True), [answer('{"name": "st'), answer('{"name": "sta')])
+    assert (len(played.bodies), played.ended.asked_again) == (2, 1)
+    assert (played.ended.end, played.ended.final_text) == (End.FINAL, '{"name": "sta')
+
+
+def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> None:
+    played = play(plan(repair_request=True), [answer("state_get()"), calling(call()), DONE])
+    said = played.bodies[1]["messages"][-1]["content"]
+    assert "fill in its parameters" in said
+    assert "```" not in said
+    assert [one.name for one in played.ran] == ["state_get"]
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("Done.", {"repair_request": True}),
+        ("state_get()", {}),
+        ("state_get()", {"repair_request": True, "max_turns": 1}),
+    ],
+)
+def test_without_need_or_leave_or_turns_nobody_is_asked_again(text: str, policy: JsonObject) -> None:
+    played = play(plan(**policy), [answer(text)])
+    assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (1, 0, End.FINAL)
+
+
+def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> None:
+    history = [calling(call("state_patch", "坏")), answer("state_get()"), DONE]
+    native = play(plan(tool_use_prompt=True, repair_request=True), history)
+    text = play(plan(method="text_json", repair_request=True), [answer('{"name": "st'), answer(FENCED), DONE])
+    for body in map(json.dumps, native.bodies):
+        assert "fill in the tool's parameters" in body
+        assert not any(word in body for word in TEXT_ONLY)
+    for body in map(json.dumps, text.bodies):
+        assert "You can use these tools" in body
+        assert not any(word in body for word in TOOL_USE_ONLY)
+
+
+def test_the_native_instruction_is_sent_only_where_it_is_asked_for_and_tools_are() -> None:
+    told = "fill in the tool's parameters"
+    assert told not in json.dumps(play(plan(), [DONE]).bodies)
+    assert told not in json.dumps(play(plan(tool_use_prompt=True, tool_use_mode="disabled"), [DONE]).bodies)
+    (body,) = play(plan(tool_use_prompt=True, system="Be brief."), [DONE]).bodies
+    assert body["messages"][0]["content"].startswith("Be brief.\n\nTo use a tool")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["native", "text_json", "constrained"]),
+    st.text(st.sampled_from('{}[]":,`\n <>北京 nameargumentsstate_get'), max_size=80),
+    st.none() | st.lists(st.text(max_size=20), max_size=3),
+    st.booleans(),
+)
+def test_no_answer_ends_a_turn_by_a_parse_error(method: str, text: str, arguments: Any, again: bool) -> None:
+    """Whatever is said, the run ends as text or by its turns, every kept call has a result, nothing is raised."""
+    calls = arguments and [call("state_get", one, f"c{place}") for place, one in enumerate(arguments)]
+    script = [answer(text, calls=calls) for _ in range(3)]
+    played = play(plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(ALL)), script)
+    assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    assert played.ended.asked_again <= 1
+    for record in played.ended.turns:
+        assert record.answer is not None
+        assert len(record.results) == len(record.answer.calls)
+        assert (record.answer.stop_reason == "tool_use") == bool(record.answer.calls)

@@ -1,1 +1,0 @@
-"""Finding out what an endpoint can do, by asking it."""
