@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
+from toolbench.engine.constrain.compiling import Asked
+from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
@@ -30,6 +32,7 @@ from toolbench.engine.wire import Answer
 from toolbench.engine.wires import CHAT, Wire
 
 WITH_USAGE: JsonObject = {"include_usage": True}
+PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def prepare_turns(
     tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
     check_tool_set(tools_json, policy)
     merged = _merged_options(policy, options, seed)
+    asking = _asking(policy, merged)
+    dropped = asking.dropped(tools_json, policy.tool_choice) if tools_json else ()
     return TurnSetup(
         model=model,
         policy=policy,
@@ -71,8 +76,8 @@ def prepare_turns(
         options=merged,
         tools=offered,
         tools_json=tuple(tools_json),
-        tool_changes=tool_changes,
-        asking=_asking(policy),
+        tool_changes=(*tool_changes, *dropped),
+        asking=asking,
         calls_kept=calls_per_turn(policy, merged),
     )
 
@@ -91,15 +96,23 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
     offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
-    if policy.validate_arguments:
+    if policy.validate_arguments or policy.method == "constrained":
         for tool in offered.definitions:
             check_schema(tool)
     return offered
 
 
-def _asking(policy: Policy) -> Asking:
-    instructed, repairs = policy.tool_use_prompt, policy.argument_repairs
-    return ask_for(policy.method, policy.constraint, instructed=instructed, repairs=repairs)
+def _asking(policy: Policy, options: JsonObject) -> Asking:
+    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
+    wanted = options.get("parallel_tool_calls") is True
+    many = (policy.max_tool_calls_per_turn or PARALLEL_CALLS) if wanted else 1
+    return ask_for(
+        policy.method,
+        policy.constraint,
+        instructed=policy.tool_use_prompt,
+        repairs=policy.argument_repairs,
+        asked=Asked(many=many, limits=Limits(policy.constraint_max_string, policy.constraint_max_items)),
+    )
 
 
 def _check_transforms(policy: Policy) -> None:
