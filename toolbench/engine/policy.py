@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
-from toolbench.engine.constrain.dialects import CONSTRAINTS, Limits
 from toolbench.engine.errors import PolicyError, PolicyProblem
 from toolbench.engine.json_text import copy_json
 from toolbench.engine.keys import (
@@ -69,19 +68,8 @@ class Policy:
     constraint: str = field(
         default="response_format",
         metadata=row(
-            choice(*CONSTRAINTS),
-            "What holds the model to the format when the method is constrained: a JSON Schema in response_format "
-            "(strict: OpenAI's mode of it; strict_tools: the same for native tools), structured_outputs of vLLM, or a "
-            "grammar (grammar: llguidance in llama.cpp; gbnf: llama.cpp's own; fireworks_grammar: the same at "
-            "Fireworks).",
+            choice("response_format", "grammar"), "What holds the model to the format when the method is constrained."
         ),
-    )
-    constraint_max_string: int = field(
-        default=Limits().max_string,
-        metadata=row(whole(1), "Characters of a string that has no bound of its own, when the method is constrained."),
-    )
-    constraint_max_items: int = field(
-        default=Limits().max_items, metadata=row(whole(1), "The same for the items of a list.")
     )
     examples: str = field(default="none", metadata=row(TEXT, "The few-shot set in the history, or none."))
     paths: tuple[str, ...] = field(

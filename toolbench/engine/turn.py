@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
-from toolbench.engine.constrain.compiling import Asked
-from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
-from toolbench.engine.mending import mend_calls, unread_calls
+from toolbench.engine.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
@@ -32,7 +30,6 @@ from toolbench.engine.wire import Answer
 from toolbench.engine.wires import CHAT, Wire
 
 WITH_USAGE: JsonObject = {"include_usage": True}
-PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,6 @@ def prepare_turns(
     tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
     check_tool_set(tools_json, policy)
     merged = _merged_options(policy, options, seed)
-    asking = _asking(policy, merged)
-    dropped = asking.dropped(tools_json, policy.tool_choice) if tools_json else ()
     return TurnSetup(
         model=model,
         policy=policy,
@@ -76,8 +71,8 @@ def prepare_turns(
         options=merged,
         tools=offered,
         tools_json=tuple(tools_json),
-        tool_changes=(*tool_changes, *dropped),
-        asking=asking,
+        tool_changes=tool_changes,
+        asking=_asking(policy),
         calls_kept=calls_per_turn(policy, merged),
     )
 
@@ -96,23 +91,15 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
     offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
-    if policy.validate_arguments or policy.method == "constrained":
+    if policy.validate_arguments:
         for tool in offered.definitions:
             check_schema(tool)
     return offered
 
 
-def _asking(policy: Policy, options: JsonObject) -> Asking:
-    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
-    wanted = options.get("parallel_tool_calls") is True
-    many = (policy.max_tool_calls_per_turn or PARALLEL_CALLS) if wanted else 1
-    return ask_for(
-        policy.method,
-        policy.constraint,
-        instructed=policy.tool_use_prompt,
-        repairs=policy.argument_repairs,
-        asked=Asked(many=many, limits=Limits(policy.constraint_max_string, policy.constraint_max_items)),
-    )
+def _asking(policy: Policy) -> Asking:
+    instructed, repairs = policy.tool_use_prompt, policy.argument_repairs
+    return ask_for(policy.method, policy.constraint, instructed=instructed, repairs=repairs)
 
 
 def _check_transforms(policy: Policy) -> None:
@@ -187,7 +174,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    mended = mend_calls(calls if with_tools else (), policy, cut=answer.finish_reason == "length")
+    mode = mode_of(setup.asking.method) if with_tools else ""
+    mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
     kept = [] if answer.cut else _repaired(mended.calls)[: setup.calls_kept]
     return Turn(
         message=setup.asking.assistant_message(_rememberable(message), kept),
@@ -204,8 +192,9 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
         cut=answer.cut,
-        parse_errors=(*unread_calls(read, policy.method), *mended.parse_errors),
+        parse_errors=(*unread_calls(read, mode), *mended.parse_errors),
         not_executed=read.not_executed,
+        mode=mode,
     )
 
 

@@ -15,7 +15,10 @@ STRATEGIES = (
 )
 METHODS = (
     ("native", "tools in the request"),
-    ("text_json", "one fenced JSON template in the prompt, no tools in the request"),
+    (
+        "text_json",
+        "one fenced JSON template in the prompt, no tools in the request; deprecated: for models without tools",
+    ),
     ("constrained", "the endpoint may only write a valid call"),
 )
 

@@ -60,8 +60,7 @@ class Decoder:
 
     def _in_text(self) -> bool:
         tape = self._tape
-        markers = self._words.markers if self._bare else self._words.lasting
-        found = markers.find(tape.text, tape.at, final=tape.final)
+        found = self._words.markers.find(tape.text, tape.at, final=tape.final)
         self._out.say(tape.take(found.start))
         if not found.is_marker:
             return False
