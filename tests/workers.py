@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from toolbench.running.children import Child, Spec
+from toolbench.running.identity import confined
 
 _PATIENCE_SECONDS = 60
 _ROOT = Path(settings.BASE_DIR)
@@ -38,6 +39,7 @@ class WorkerProcess:
         (logs / f"{self.name}.log").unlink(missing_ok=True)
         command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-P", "threads", "-c", "4"]
         command += ["-n", f"{self.name}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
+        command = confined(command, death_signal=signal.SIGKILL)  # a killed test run leaves no worker behind
         self._child = Child(Spec(self.name, command, environment_of_test_database(), _ROOT), logs)
         until = time.monotonic() + _PATIENCE_SECONDS
         while " ready." not in self.log:

@@ -13,6 +13,21 @@ const resolved = (name) => {
   return colour;
 };
 
+const narrow = matchMedia("(max-width: 40rem)");
+
+// Breaks a label between its parts, so that no line is wider than its place.
+function broken(label, most) {
+  const lines = [""];
+  for (const part of label.split(" · ")) {
+    const longer = lines.at(-1) ? `${lines.at(-1)} · ${part}` : part;
+    if (lines.at(-1) && longer.length > most) lines.push(part);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.join("<br>");
+}
+
+const tallest = (labels) => Math.max(1, ...labels.map((label) => label.split("<br>").length));
+
 function layout(height, extra) {
   const ink = resolved("--ink-2");
   const line = resolved("--line");
@@ -22,7 +37,8 @@ function layout(height, extra) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: style.getPropertyValue("--sans"), size: 12, color: ink },
-    margin: { l: 8, r: 16, t: 8, b: 44 },
+    margin: { l: 8, r: 16, t: 8, b: 48 },
+    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" },
     hoverlabel: { font: { family: style.getPropertyValue("--mono") } },
     ...extra,
     xaxis: { ...axis, title: { text: "seconds" }, rangemode: "tozero", ...extra.xaxis },
@@ -30,10 +46,9 @@ function layout(height, extra) {
   };
 }
 
-function dots() {
+function dots(names) {
   const accent = resolved("--accent");
   const ink = resolved("--ink");
-  const names = data.rows.map((row) => row.label);
   const quantile = (key, name, symbol) => ({
     type: "scatter",
     mode: "markers",
@@ -50,9 +65,9 @@ function dots() {
     },
     marker: { symbol, size: 13, color: ink, line: { width: 2, color: ink } },
   });
-  const raw = data.rows.map((row) => ({
+  const raw = data.rows.map((row, index) => ({
     type: "box",
-    name: row.label,
+    name: names[index],
     x: row.times,
     boxpoints: "all",
     pointpos: 0,
@@ -67,14 +82,14 @@ function dots() {
   return [...raw, quantile("p50", "median with 95 % interval", "line-ns"), quantile("p95", "p95, from 60 trials", "diamond-open")];
 }
 
-function shares() {
+function shares(names) {
   const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   return data.rows.map((row, index) => {
     const times = [...row.times].sort((a, b) => a - b);
     return {
       type: "scatter",
       mode: "lines",
-      name: row.label,
+      name: names[index],
       x: times,
       y: times.map((_, place) => ((place + 1) / times.length) * 100),
       line: { shape: "hv", dash: dashes[index % dashes.length], width: 1.75 },
@@ -85,14 +100,27 @@ function shares() {
 
 function draw() {
   const options = { responsive: true, displayModeBar: false };
-  const tall = Math.max(220, 70 + data.rows.length * 56);
-  const legend = { orientation: "h", y: -0.25 };
-  Plotly.react("latency-dots", dots(), layout(tall + 30, { legend }), options);
-  Plotly.react("latency-shares", shares(), layout(380, { legend, yaxis: { ticksuffix: " %", range: [0, 101] } }), options);
+  const names = data.rows.map((row) => broken(row.label, narrow.matches ? 34 : 44));
+  const line = 17;
+  const row = (narrow.matches ? 56 : 40) + line * tallest(names);
+  const rows = { yaxis: { automargin: true } };
+  if (narrow.matches) {
+    // No room beside the dots: each label stands above its row.
+    rows.yaxis.showticklabels = false;
+    rows.annotations = names.map((name) => ({
+      text: name, xref: "paper", x: 0, xanchor: "left", y: name, yanchor: "bottom", yshift: 16,
+      align: "left", showarrow: false, font: { size: 11 },
+    }));
+  }
+  Plotly.react("latency-dots", dots(names), layout(110 + data.rows.length * row, rows), options);
+  const entries = narrow.matches ? data.rows.length * (line * tallest(names) + 4) : Math.ceil(data.rows.length / 3) * line * tallest(names);
+  const share = { yaxis: { ticksuffix: " %", range: [0, 101] } };
+  Plotly.react("latency-shares", shares(names), layout(340 + entries, share), options);
 }
 
 if (data.rows.length) {
   draw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  narrow.addEventListener("change", draw);
   new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }

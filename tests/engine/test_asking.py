@@ -192,7 +192,7 @@ def test_native_calls_that_nobody_asked_for_are_reported_and_never_run(asking: A
     assert (read.calls, read.not_executed, [f.code for f in read.findings]) == ((), True, ["unasked_tool_calls"])
 
 
-@pytest.mark.parametrize(("method", "constraint"), [("template", ""), ("constrained", "xml"), ("", "")])
+@pytest.mark.parametrize(("method", "constraint"), [("constrained", "xml"), ("", "")])
 def test_a_way_of_asking_nobody_knows_is_refused(method: str, constraint: str) -> None:
     with pytest.raises(PlanError):
         ask_for(method, constraint)

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.messages import SchemaError
 from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import MOST_ERRORS, check_schema, json_path, schema_errors
+from toolbench.engine.validation import MOST_ERRORS, check_schema, schema_errors
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -84,8 +83,3 @@ def test_a_schema_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     with pytest.raises(PlanError):
         check_schema(ToolDefinition("t", "", {"$ref": (tmp_path / "schema.json").as_uri()}))
-
-
-def test_paths_quote_odd_names() -> None:
-    assert json_path(["ops", 0, "a.b", "c"]) == '$.ops[0]["a.b"].c'
-    assert SchemaError("$", "other", "x").path == json_path([])

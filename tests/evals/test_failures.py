@@ -88,6 +88,20 @@ def test_a_harmless_finding_has_no_class() -> None:
     assert failures.of_finding(Finding("prose_around_call", "")) == ""
 
 
+@pytest.mark.parametrize(
+    ("code", "expected", "infrastructure"),
+    [("redirect_refused", "redirect_refused", True), ("answer_cut", "stream_broken", False)],
+)
+def test_what_the_method_names_has_a_class_of_its_own(code: str, expected: str, infrastructure: bool) -> None:
+    found = failures.of_exchange(ExchangeError(code, "", None))
+    assert (found, failures.find(found).infrastructure) == (expected, infrastructure)
+
+
+def test_a_stream_that_ended_in_the_middle_is_the_models_failure() -> None:
+    found = failures.of_finding(Finding("stream_cut", ""))
+    assert (found, failures.find(found).infrastructure) == ("stream_cut", False)
+
+
 def test_an_unknown_class_is_an_error() -> None:
     with pytest.raises(KeyError):
         failures.find("nothing_like_it")

@@ -8,7 +8,7 @@ from tests.evals.records import calling, ended, failing, result, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
-from toolbench.evals import failures
+from toolbench.evals import failures, judging
 from toolbench.evals.trials import Verdict
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
@@ -107,7 +107,7 @@ def _failing_exchanges() -> Iterator[Verdict]:
 def _ends_and_answers() -> Iterator[Verdict]:
     for end in End:
         yield judged(ended(saying(0, "Hello"), end=end))
-    for finding in ("call_in_text", "parse_error", "unasked_tool_calls", "constraint_ignored"):
+    for finding in ("call_in_text", "parse_error", "unasked_tool_calls", "constraint_ignored", "stream_cut"):
         yield judged(ended(saying(0, "Hello", finding=finding), end=End.NO_TOOL_CALLS))
     yield judged(ended(saying(0, "<tool_call>", finding="call_in_text"), end=End.NO_TOOL_CALLS))
     yield judged(ended(saying(0, ""), end=End.NO_TOOL_CALLS))
@@ -129,8 +129,26 @@ def _scenarios_own() -> Iterator[Verdict]:
     yield weather.judge(ended(calling(0, wrong), end=End.MAX_TURNS_EXCEEDED))
     yield weather.judge(ended(calling(0, wrong, wrong), end=End.MAX_TURNS_EXCEEDED))
     yield judged(ended(saying(0, "Sure", tools_sent=False)), "chat_only")
+    lone = ended(saying(0, "Hello"), end=End.NO_TOOL_CALLS)
+    yield judging.without_tools(judged(lone), lone)
     plain = HandTrial("chat_plain")
     yield plain.judge(ended(calling(0, result("clock_now", {})), saying(1, plain.values["sum"])))
+
+
+def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task() -> None:
+    cut = ended(saying(0, "The weather is", finish="length"), end=End.NO_TOOL_CALLS)
+    verdict = judging.without_tools(judged(cut), cut)
+    assert (verdict.outcome, verdict.failure_class) == ("fail", "tools_dropped")
+    assert verdict.sentence.startswith("Turn 1: the server's chat template dropped the tools")
+    assert verdict.category == judged(cut).category
+
+
+def test_dropped_tools_change_nothing_where_no_answer_was_judged() -> None:
+    trial = HandTrial("happy_path")
+    late = ended(calling(0, trial.get()), end=End.DEADLINE_EXCEEDED)
+    refused = ended(failing(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    for record in (late, refused):
+        assert judging.without_tools(judged(record), record) == judged(record)
 
 
 def test_every_failure_class_can_be_reached() -> None:

@@ -1,8 +1,12 @@
 """Golden numbers of intervals, of the trials that decide, and of the case study's percentiles."""
 
+import math
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
 
@@ -13,6 +17,30 @@ from toolbench.evals import statistics as stats
 )
 def test_wilson_intervals_are_those_of_the_textbook(k: int, n: int, low: float, high: float) -> None:
     assert stats.wilson(k, n) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 1450])
+def test_wilson_intervals_are_to_the_last_digit_those_of_scipy(n: int) -> None:
+    for k in {0, 1, n // 3, n - 1, n}:
+        interval: Any = reference.binomtest(k, n).proportion_ci(0.95, method="wilson")
+        assert stats.wilson(k, n) == (interval.low, interval.high)
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 59, 60, 61, 500])
+@pytest.mark.parametrize("q", [0.5, 0.95])
+def test_quantiles_and_their_intervals_are_those_of_scipy(n: int, q: float) -> None:
+    values = [float(1 + place * place % 97) for place in range(n)]
+    found = stats.quantile(values, q)
+    interval: Any = reference.quantile_test(values, q=found.value, p=q).confidence_interval(0.95)
+    ends = [math.nan if end is None else end for end in (found.low, found.high)]
+    assert ends == pytest.approx([interval.low, interval.high], nan_ok=True)
+    assert found.value == pytest.approx(float(reference.quantile(values, q)))
+
+
+def test_an_interval_end_that_needs_more_values_is_left_open() -> None:
+    assert stats.quantile([5.0], 0.5) == stats.Quantile(5.0, None, None)
+    wide = stats.quantile([float(n) for n in range(1, 101)], 0.5)
+    assert (wide.low, wide.value, wide.high) == (40.0, 50.5, 61.0)
 
 
 def test_where_nothing_was_tried_everything_is_possible() -> None:

@@ -39,7 +39,7 @@ def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
     page = browser_page
     page.goto("/")
 
-    page.get_by_role("link", name="The template dropped the tools").click()
+    page.get_by_role("link", name="See the prompt without tools").click()
     page.get_by_role("link", name="rendered prompt").click()
 
     prompt = page.get_by_role("region", name="Rendered prompt")

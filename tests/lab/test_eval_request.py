@@ -136,3 +136,9 @@ def test_routing_is_sent_to_nobody_but_openrouter() -> None:
 def test_all_tools_mean_no_mask() -> None:
     assert asked(allow=("all",)).request.tool_allowlist == ()
     assert asked(allow=("state_get",)).request.tool_allowlist == ("state_get",)
+
+
+@pytest.mark.usefixtures("catalogue")
+@pytest.mark.parametrize(("word", "streams"), [("none", (False,)), ("streamed", (True,)), ("both", (False, True))])
+def test_streaming_is_asked_for_in_the_words_of_the_form(word: str, streams: tuple[bool, ...]) -> None:
+    assert asked(models="all", stream=word).request.streams == streams

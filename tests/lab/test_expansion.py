@@ -117,7 +117,7 @@ def test_everything_unknown_is_named_at_once_by_field() -> None:
     assert errors["models"] == ["There is no model 987."]
     assert errors["profiles"] == ["There is no profile p."]
     assert errors["strategies"] == ["There is no strategy or preset s."]
-    assert errors["methods"] == ["There is no method m: choose from native, text_json, constrained."]
+    assert errors["methods"] == ["There is no method m: choose from native, text_json, template, constrained."]
     assert errors["scenarios"] == ["There is no scenario x."]
     assert errors["trials"] == ["Trials per cell must be between 1 and 100000."]
     assert errors["request_cap"] == ["A cap must be a whole number from 1; leave it empty for none."]
@@ -145,7 +145,7 @@ def test_too_many_trials_are_refused_with_their_number() -> None:
 def test_requests_are_counted_from_least_to_most() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     plan = expand(request_for(model, trials=2, overrides={"max_turns": 4}))
-    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (2, 16, {"Example": 16})
+    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 16, {"Example": 16})
 
 
 def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:
@@ -201,3 +201,14 @@ def test_a_providers_default_temperature_counts_too() -> None:
     model = make_model(provider=make_provider(option_defaults={"temperature": 0}))
     plan = expand(RunRequest(models=(model.pk,), scenarios=("happy_path",)))
     assert plan.cells[0].deterministic
+
+
+def test_a_prompt_is_written_in_the_format_that_the_model_declares() -> None:
+    model = make_model(capabilities={"text_format": "llama3_json"})
+    (config,) = expand(request_for(model, methods=("template",))).configs
+    assert dict(config.layers[0][1])["text_format"] == "llama3_json"
+
+
+def test_a_format_whose_turns_nobody_knows_is_refused_at_launch() -> None:
+    request = request_for(make_model(), methods=("template",), overrides={"text_format": "react"})
+    assert "turn tokens of the format 'react' are not known" in refusal(request)["methods"][0]

@@ -38,3 +38,13 @@ def test_an_unknown_configuration_shows_the_first(config: str) -> None:
 
 def test_a_run_without_configurations_has_no_settings() -> None:
     assert get_frozen_settings(make_run().pk) is None
+
+
+def test_the_chosen_scenarios_tools_come_with_the_advice_on_them() -> None:
+    run = make_run()
+    make_config(run)
+    chosen, bare = (get_frozen_settings(run.pk, scenario=slug) for slug in ("happy_path", ""))
+    assert chosen is not None
+    assert bare is not None
+    assert [finding.code for finding in chosen.lint] == ["required_empty"]
+    assert bare.lint == ()

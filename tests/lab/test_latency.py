@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
-from toolbench.lab.latency import get_latency, quantile
+from toolbench.lab.latency import get_latency
 
 pytestmark = pytest.mark.django_db
 
@@ -41,14 +41,6 @@ def test_without_a_choice_the_newest_real_run_is_shown() -> None:
     real = make_run()
     make_run(simulated=True)
     assert get_latency().run == real
-
-
-def test_an_interval_end_that_needs_more_trials_is_left_open() -> None:
-    assert quantile([5.0], 0.5).low is None
-    wide = quantile([float(n) for n in range(1, 101)], 0.5)
-    assert wide.low is not None
-    assert wide.high is not None
-    assert wide.low < wide.value < wide.high
 
 
 def test_an_unknown_metric_or_run_shows_the_page_all_the_same() -> None:

@@ -202,7 +202,7 @@ def test_no_row_is_best_while_intervals_overlap() -> None:
     run = make_run()
     for name, passed in (("a", 10), ("b", 9)):
         tried(make_config(run, make_model(name)), **{"pass": passed, "fail": 10 - passed})
-    assert get_matrix(REAL).summary.overlapping == 2
+    assert get_matrix(REAL).summary.overlapping == 1
 
 
 def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> None:

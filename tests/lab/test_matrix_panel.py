@@ -1,5 +1,7 @@
 """The open row: its split by scenario and the trials behind it."""
 
+from typing import Any
+
 import pytest
 from django.http import QueryDict
 from pytest_django import DjangoAssertNumQueries
@@ -13,10 +15,17 @@ from toolbench.lab.trials import TrialFilter, get_trials
 
 pytestmark = pytest.mark.django_db
 
+TRUE_RATES = {
+    "tools": {"production": 0.8},
+    "long_arguments_guard": {"production": 0.3},
+    "control": {"production": 1.0},
+    "streamed": {"tools": {"production": 0.5}},
+}
+
 
 @pytest.fixture
 def config() -> RunConfig:
-    config = make_config(make_run(), true_rates={"state": {"production": 0.8}, "control": {"production": 1.0}})
+    config = make_config(make_run(), true_rates=TRUE_RATES)
     make_trials(make_cell(config), **{"pass": 9, "infra": 1})
     make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 6, "fail": 4})
     make_trials(make_cell(config, "chat_only"), **{"fail": 10})
@@ -54,9 +63,26 @@ def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(co
     assert panel is not None
     assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.splits} == {
         ("happy_path", 9, 9, 0.8),
-        ("long_arguments_guard", 6, 10, 0.8),
+        ("long_arguments_guard", 6, 10, 0.3),
         ("chat_only", 0, 10, 1.0),
     }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"stream": True}, {"happy_path": 0.5, "long_arguments_guard": 0.5, "chat_only": 1.0}),
+        ({"method": "constrained"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
+        ({"strategy": "raw"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
+    ],
+)
+def test_a_true_rate_is_that_of_the_same_way_of_asking(
+    config: RunConfig, asked: dict[str, Any], expected: dict[str, float | None]
+) -> None:
+    RunConfig.objects.update(**asked)
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert {one.scenario: one.true_rate for one in panel.splits} == expected
 
 
 def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:

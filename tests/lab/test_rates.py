@@ -24,6 +24,12 @@ def test_rounding_never_claims_all_or_nothing() -> None:
     assert rate_of(999, 1000).percent == "99.9"
     assert rate_of(1, 1000).percent == "0.1"
     assert rate_of(1002, 1120).percent == "89"
+    assert rate_of(9999, 10_000).percent == ">99.9"
+    assert rate_of(1, 10_000).percent == "<0.1"
+
+
+def test_halves_are_rounded_up() -> None:
+    assert (rate_of(37, 40).percent, rate_of(33, 40).percent, rate_of(1, 40).percent) == ("93", "83", "3")
 
 
 def test_a_withheld_interval_decides_nothing_and_promises_nothing() -> None:

@@ -47,6 +47,13 @@ def test_both_rates_follow_over_everything_tools_and_control() -> None:
     assert said["control, given an answer"] == "0/1 (0 %, 0 to 79)"
 
 
+def test_without_controls_none_are_counted() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config), **{"pass": 1})
+    header, row = table(config.run)
+    assert dict(zip(header, row, strict=True))["control_ok (chat_only)"] == "none"
+
+
 def test_names_cannot_break_the_table() -> None:
     assert cell("a|b\n<script>`x`") == "a\\|b &lt;script>'x'"
 

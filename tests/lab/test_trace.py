@@ -154,3 +154,14 @@ def test_dropped_tools_are_the_first_cause_named_whatever_came_of_them() -> None
     trace = open_at(trial)
     assert "dropped the tools" in trace.headline
     assert "template" in trace.remedy
+
+
+def test_a_prompt_is_shown_as_the_model_reads_it_beside_the_bytes() -> None:
+    trial = make_trial(make_cell(make_config(make_run(), method="template")), "pass")
+    facts = {"request_headers": {"x-one": "1"}}
+    make_step(trial, bodies={"request": b'{"prompt": "one\\ntwo"}', "response": b"{}", "facts": facts})
+    step = open_at(trial, "0.request").step
+    assert step is not None
+    assert step.right.title == "Prompt, as the model reads it"
+    assert [line.text for line in step.right.code.lines] == ["one", "two"]
+    assert step.headers == (("x-one", "1"),)

@@ -49,3 +49,12 @@ def test_nobody_there_is_a_classified_error(provider: ScriptedProvider) -> None:
     with pytest.raises(ExchangeFailed) as raised:
         asyncio.run(list_models(endpoint))
     assert raised.value.error.code == "dns"
+
+
+def test_anthropic_is_asked_with_its_own_key_header_and_version(provider: ScriptedProvider) -> None:
+    provider.plays(json_answer({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
+    assert asyncio.run(list_models(provider.endpoint(key="sk-ant-secret", wire="anthropic"))) == ("claude-test",)
+    sent = {name.lower(): value for name, value in provider.seen[0].headers.items()}
+    assert provider.seen[0].path == "/v1/models?limit=1000"
+    assert (sent["x-api-key"], sent["anthropic-version"]) == ("sk-ant-secret", "2023-06-01")
+    assert "authorization" not in sent

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.providers.local_answers import names, recorded
-from toolbench.engine.constrain import Constrained
+from toolbench.engine.constrain.constrained import Constrained
 from toolbench.engine.tools import ToolDefinition
 from toolbench.providers.outcomes import classify
 

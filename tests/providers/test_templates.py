@@ -4,21 +4,23 @@ from pathlib import Path
 import pytest
 
 from toolbench.engine import presets
+from toolbench.engine.wires import wire_named
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.templates import all_templates, find_template, with_key_in
 
 PRESETS = Path(presets.__file__).parent / "data" / "presets.json"
 
 
-def chat_url(slug: str) -> str:
+def request_url(slug: str) -> str:
     template = find_template(slug)
-    return Endpoint(template.base_url, "any", template.api_prefix).url("chat/completions")
+    return Endpoint(template.base_url, "any", template.api_prefix).url(wire_named(template.wire).path)
 
 
 @pytest.mark.parametrize(
     ("slug", "address"),
     [
         ("openai", "https://api.openai.com/v1/chat/completions"),
+        ("anthropic", "https://api.anthropic.com/v1/messages"),
         ("openrouter", "https://openrouter.ai/api/v1/chat/completions"),
         ("fireworks", "https://api.fireworks.ai/inference/v1/chat/completions"),
         ("together", "https://api.together.ai/v1/chat/completions"),
@@ -34,11 +36,11 @@ def chat_url(slug: str) -> str:
     ],
 )
 def test_a_template_gives_the_address_its_provider_documents(slug: str, address: str) -> None:
-    assert chat_url(slug) == address
+    assert request_url(slug) == address
 
 
 def test_every_template_has_its_address_tested() -> None:
-    assert len(all_templates()) == 13
+    assert len(all_templates()) == 14
 
 
 def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:

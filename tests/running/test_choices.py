@@ -43,3 +43,10 @@ def test_a_busy_port_gets_a_sentence_with_another() -> None:
             Problem, match=rf"127.0.0.1:{port} cannot be used \(Address already in use\): .* `make up PORT="
         ):
             Choices.read({"PORT": str(port)}).listen()
+
+
+def test_an_address_that_is_not_this_machines_gets_advice_about_the_address() -> None:
+    for host in ("256.1.1.1", "192.0.2.1"):
+        with pytest.raises(Problem, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
+            Choices.read({"HOST": host}).listen()
+        assert "PORT" not in str(refused.value)

@@ -5,6 +5,9 @@ from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
+from toolbench.running.problems import Problem
+from toolbench.running.servers import check_database
+
 
 @pytest.mark.django_db
 def test_the_database_is_a_postgresql_of_our_own() -> None:
@@ -19,3 +22,20 @@ def test_the_broker_keeps_a_message_for_whoever_asks(servers: None) -> None:
         queue.put("hello")
         assert queue.get(timeout=5).payload == "hello"
         queue.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://me:hush@127.0.0.1:9/bench", "(127.0.0.1:9/bench) does not answer"),
+        ("postgresql://me:hush@127.0.0.1:port/bench", "(no address)"),
+        ("host=127.0.0.1 port=9 password=hush", "(no address)"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_gets_one_sentence_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(Problem) as refused:
+        check_database(url)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert "hush" not in str(refused.value)
+    assert "leave DATABASE_URL out" in str(refused.value)

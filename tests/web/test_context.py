@@ -1,6 +1,7 @@
 """The frame of every page: the theme and where one is."""
 
 import pytest
+from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
 from toolbench.web.context import frame
@@ -19,5 +20,13 @@ def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str,
     [("/", "Start"), ("/matrix/", "Matrix"), ("/trials/3/", "Trials"), ("/presets/", "Set-up"), ("/demo/", "Demo")],
 )
 def test_exactly_one_place_is_current(path: str, label: str) -> None:
-    nav = frame(RequestFactory().get(path))["frame"].nav
+    request = RequestFactory().get(path)
+    request.user = User(username="owner")
+    nav = frame(request)["frame"].nav
     assert [place.label for place in nav if place.current] == [label]
+
+
+def test_a_stranger_is_shown_no_way_to_pages_that_would_turn_them_away() -> None:
+    request = RequestFactory().get("/sign-in/")
+    request.user = AnonymousUser()
+    assert frame(request)["frame"].nav == ()

@@ -44,7 +44,10 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
     if broken:
         refused = refusal(name, "ARGUMENT_ERROR", _sentence(broken))
         return Dispatched(call, read, name, refused=refused, schema_errors=broken)
-    return Dispatched(call, read, name, prepared=PreparedCall(call.id, name, copy_json(read.arguments)))
+    arguments = copy_json(read.arguments)
+    return Dispatched(
+        call, read, name, prepared=PreparedCall(call.id, name, arguments, tool.alone, tool.timeout_seconds)
+    )
 
 
 def find_tool(name: str, tools: ToolRegistry, aliases: dict[str, str]) -> ToolDefinition | None:

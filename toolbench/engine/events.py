@@ -67,17 +67,23 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call that may run: name resolved, arguments parsed and valid by the tool's schema."""
+    """A call that may run: name resolved, arguments parsed and valid by the tool's schema. `alone` and
+    `timeout_seconds` are its tool's."""
 
     id: str
     name: str
     arguments: JsonObject
+    alone: bool = False
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Execute:
+    """`side_by_side`: calls that follow one another may run at the same time, but for those that run alone."""
+
     turn: int
     calls: tuple[PreparedCall, ...]
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True, slots=True)

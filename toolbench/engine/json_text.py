@@ -41,6 +41,19 @@ def read_json(text: str) -> Any:
     return value
 
 
+def read_json_at(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at `at`, whatever follows it, and where it ends. Raises BadJson."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except RecursionError:
+        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise BadJson("not_json", str(error)[:200]) from None
+    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and is_too_deep(value):
+        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
+    return value, end
+
+
 def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether objects and arrays in `value` are nested deeper than `limit` levels."""
     level = [value]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.json_text import write_json
+from toolbench.engine.tool_choice import ToolChoice, wire_choice
 
 LAST = "last"  # the last layer that speaks wins
 DEEP = "deep"  # objects are merged leaf by leaf
@@ -75,7 +76,8 @@ def _text(value: Any) -> str | None:
     return value.strip() or None
 
 
-def _text_or_object(value: Any) -> Any:
+def _tool_choice(value: Any) -> Any:
+    value = wire_choice(value) if isinstance(value, ToolChoice) else value
     return _object(value) if isinstance(value, Mapping) else _text(value)
 
 
@@ -106,7 +108,7 @@ def _spelled_words(value: Any) -> tuple[str, ...]:
 
 FLAG = Kind("flag", "true or false", _flag)
 TEXT = Kind("text", "a text; blank means the default", _text)
-TEXT_OR_OBJECT = Kind("text or object", "a text or an object; blank means the default", _text_or_object)
+TOOL_CHOICE = Kind("text or object", "a text or an object; blank means the default", _tool_choice)
 OBJECT = Kind("object", "an object", _object, DEEP)
 ALIASES = Kind("aliases", "an object of texts: the name the model uses to the tool's own", _aliases, DEEP)
 WORDS = Kind("list", "a list of names, or one text with commas; [] clears", _words, UNION)

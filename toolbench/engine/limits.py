@@ -35,4 +35,9 @@ def calls_per_turn(policy: Policy, options: JsonObject) -> int | None:
         return 1
     if policy.max_tool_calls_per_turn is not None:
         return policy.max_tool_calls_per_turn
-    return 1 if options.get("parallel_tool_calls") is False else None
+    return None if may_run_side_by_side(options) else 1
+
+
+def may_run_side_by_side(options: JsonObject) -> bool:
+    """Whether calls of one answer may run at the same time: not where parallel calls are switched off."""
+    return options.get("parallel_tool_calls") is not False

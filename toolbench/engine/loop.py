@@ -11,13 +11,14 @@ from typing import TypeAlias
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
+from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
 from toolbench.engine.prompting import again
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
-from toolbench.engine.wires import wire_named
+from toolbench.engine.wires import wire_for
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
@@ -54,6 +55,8 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
             stopped = yield from _execute(run, turn, answer)
             if stopped:
                 return stopped
+        elif answer.continues:
+            continue
         elif run.wants_call_again(turn, answer):
             run.ask_for_call_again(turn, answer)
         elif run.wants_final_text(answer):
@@ -103,7 +106,8 @@ def _execute(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, S
     for call in calls:
         run.narrate.call_start(turn, call)
     prepared = tuple(call.prepared for call in calls if call.prepared)
-    sent = (yield Execute(turn, prepared)) if prepared else ()
+    execute = Execute(turn, prepared, side_by_side=may_run_side_by_side(run.setup.options))
+    sent = (yield execute) if prepared else ()
     if isinstance(sent, Stop):
         refused = [call for call in calls if call.refused]
         run.take(turn, [(call, result_of(call, None, policy)) for call in refused])
@@ -122,7 +126,7 @@ class _Run:
         setup = prepare_turns(
             plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
         )
-        self.setup = replace(setup, stream=plan.stream, wire=wire_named(plan.wire))
+        self.setup = replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)

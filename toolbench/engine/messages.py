@@ -43,8 +43,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class TransformChange:
-    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result; nothing changed
-    gives no change."""
+    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result, or wire for what
+    could not travel as it was; nothing changed gives no change."""
 
     kind: str
     name: str
@@ -76,8 +76,8 @@ class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
     `ignored_calls` were dropped
     by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
-    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `not_executed`: the answer means a
-    call that is none, and nothing of it ran. `mode` is how calls were asked for, as in ParseError; "" without tools."""
+    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `continues`: the endpoint paused and
+    wants to be asked to go on. `not_executed`: the answer means a call that is none, and nothing of it ran."""
 
     message: Message
     text: str
@@ -93,9 +93,9 @@ class Turn:
     model_echoed: str = ""
     fingerprint: str = ""
     cut: bool = False
+    continues: bool = False
     parse_errors: tuple[ParseError, ...] = ()
     not_executed: bool = False
-    mode: str = ""
 
     @property
     def stop_reason(self) -> str:

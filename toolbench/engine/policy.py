@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 
+from toolbench.engine import formats
+from toolbench.engine.constrain.dialects import CONSTRAINTS, Limits
 from toolbench.engine.errors import PolicyError, PolicyProblem
 from toolbench.engine.json_text import copy_json
 from toolbench.engine.keys import (
@@ -17,7 +19,7 @@ from toolbench.engine.keys import (
     FLAG,
     OBJECT,
     TEXT,
-    TEXT_OR_OBJECT,
+    TOOL_CHOICE,
     TRANSFORMS,
     WORDS,
     KeyRow,
@@ -28,6 +30,7 @@ from toolbench.engine.keys import (
 )
 from toolbench.engine.layering import LayeredValue, Overridden
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.tool_choice import WireChoice
 
 Layer: TypeAlias = tuple[str, Mapping[str, Any]]
 
@@ -68,8 +71,34 @@ class Policy:
     constraint: str = field(
         default="response_format",
         metadata=row(
-            choice("response_format", "grammar"), "What holds the model to the format when the method is constrained."
+            choice(*CONSTRAINTS),
+            "What holds the model to the format when the method is constrained: a JSON Schema in response_format "
+            "(strict: OpenAI's mode of it; strict_tools: the same for native tools), structured_outputs of vLLM, or a "
+            "grammar (grammar: llguidance in llama.cpp; gbnf: llama.cpp's own; fireworks_grammar: the same at "
+            "Fireworks).",
         ),
+    )
+    text_format: str = field(
+        default=formats.AUTO,
+        metadata=row(
+            choice(*formats.names()),
+            "The dialect of calls in text: what the method template writes and reads (auto: hermes) and what "
+            "tool_calls_from_text reads (auto: all).",
+        ),
+    )
+    prompt_endpoint: str = field(
+        default="completions",
+        metadata=row(
+            choice("completions", "llama"),
+            "Where the method template sends its prompt: OpenAI's /v1/completions, or llama.cpp's own /completion.",
+        ),
+    )
+    constraint_max_string: int = field(
+        default=Limits().max_string,
+        metadata=row(whole(1), "Characters of a string that has no bound of its own, when the method is constrained."),
+    )
+    constraint_max_items: int = field(
+        default=Limits().max_items, metadata=row(whole(1), "The same for the items of a list.")
     )
     examples: str = field(default="none", metadata=row(TEXT, "The few-shot set in the history, or none."))
     paths: tuple[str, ...] = field(
@@ -79,8 +108,8 @@ class Policy:
         ),
     )
     max_turns: int = field(default=12, metadata=row(whole(1), "Turns after which the run ends as MAX_TURNS_EXCEEDED."))
-    tool_choice: str | JsonObject = field(
-        default="auto", metadata=row(TEXT_OR_OBJECT, "Sent together with tools. Enforced does not change it.")
+    tool_choice: WireChoice = field(
+        default="auto", metadata=row(TOOL_CHOICE, "Sent together with tools. Enforced does not change it.")
     )
     tool_allowlist: tuple[str, ...] = field(
         default=(), metadata=row(WORDS, "Only these tools are sent and may run; empty means all.")

@@ -17,10 +17,12 @@ def prompt_version(method: str) -> str:
     return f"{method} {_PROMPTS[method]['version']}"
 
 
-def instruction(method: str, tools_json: Sequence[JsonObject], *, final: bool = False) -> str:
+def instruction(method: str, tools_json: Sequence[JsonObject], *, final: bool = False, several: bool = False) -> str:
     """The method's instruction with one line per tool and one example, of the first tool (small models copy its name,
-    so it must be a real one); `final` adds how to answer without a tool, where the method says that apart."""
-    lines = [*_PROMPTS[method]["instruction"], *([_PROMPTS[method]["final"]] if final else [])]
+    so it must be a real one). `several` and `final` add how to make more than one call at once and how to answer
+    without a tool, where the method says that apart."""
+    added = [_PROMPTS[method][part] for part, wanted in (("several", several), ("final", final)) if wanted]
+    lines = [*_PROMPTS[method]["instruction"], *added]
     tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
     example = _example(tools_json[0]["function"])
     return "\n".join(lines).replace("{example}", example, 1).replace("{tools}", tools, 1)

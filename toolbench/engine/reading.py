@@ -25,13 +25,15 @@ _DECODER = json.JSONDecoder()
 @dataclass(frozen=True, slots=True)
 class Read:
     """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
-    json_fallback, constrained, text. `not_executed` is true when the model meant a call that will not run."""
+    json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
+    `message` is the answer for the history, where that is not the message as it came."""
 
     calls: tuple[JsonObject, ...]
     text: str
     path: str
     findings: tuple[Finding, ...] = ()
     not_executed: bool = False
+    message: Message | None = None
     parse_errors: tuple[ParseError, ...] = ()
     changes: tuple[TransformChange, ...] = ()
 

@@ -4,7 +4,7 @@ A consumer hears every Delta as it comes, and sees in `partial` the message as f
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from toolbench.engine.delta_calls import DeltaCalls, string_in
 from toolbench.engine.errors import BadJson, MalformedAnswer
@@ -29,18 +29,45 @@ _SAID = {
 }
 
 
+class Assembles(Protocol):
+    """Puts the events of one answer together; `said` is whether there is more than a role."""
+
+    @property
+    def said(self) -> bool: ...
+
+    def take(self, event: str) -> Iterator[Delta]: ...
+
+    def message(self) -> Message:
+        """In chat shape, as far as it came."""
+        ...
+
+    def answer(self) -> Answer:
+        """Raises MalformedAnswer for events that hold no answer, an error, or something unreadable."""
+        ...
+
+
 class StreamDecoder:
     """The decoder of a streamed answer; one that came in one piece all the same is read as such. `heard` is told of
-    every piece."""
+    every piece. `assemble` makes what puts events together, `whole` reads an answer in one piece; OpenAI's unless
+    others are given."""
 
-    def __init__(self, read: Callable[[Answer], Turn], heard: Callable[[Delta], None] = lambda delta: None) -> None:
+    def __init__(
+        self,
+        read: Callable[[Answer], Turn],
+        heard: Callable[[Delta], None] = lambda delta: None,
+        *,
+        assemble: Callable[[], Assembles] | None = None,
+        whole: Callable[[bytes], Answer] = decode_answer,
+    ) -> None:
         self._read = read
         self._heard = heard
+        self._assemble = assemble or Assembly
+        self._decode_whole = whole
         self._begin()
 
     def _begin(self) -> None:
         self._events = EventReader()
-        self._assembly = Assembly()
+        self._assembly = self._assemble()
         self._whole: bytearray | None = None
         self._started = False
 
@@ -65,7 +92,7 @@ class StreamDecoder:
         self._take(self._events.close())
         whole, assembly = self._whole, self._assembly
         self._begin()
-        return self._read(_unstreamed(bytes(whole)) if whole is not None else assembly.answer())
+        return self._read(_unstreamed(self._decode_whole(bytes(whole))) if whole is not None else assembly.answer())
 
     def _take(self, events: Iterator[str]) -> None:
         for event in events:
@@ -73,8 +100,7 @@ class StreamDecoder:
                 self._heard(delta)
 
 
-def _unstreamed(body: bytes) -> Answer:
-    answer = decode_answer(body)
+def _unstreamed(answer: Answer) -> Answer:
     finding = Finding("stream_not_streamed", _SAID["stream_not_streamed"])
     return replace(answer, findings=(finding, *answer.findings))
 

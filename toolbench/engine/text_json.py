@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.mending import parse_error, repair_changes, repair_finding
-from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall
+from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange
 from toolbench.engine.prompting import (
     call_json,
     instruction,
@@ -73,6 +73,11 @@ class TextJson:
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return told_history(messages, as_call=_fenced)
+
+    def dropped(
+        self, tools_json: list[JsonObject], tool_choice: str | JsonObject | None
+    ) -> tuple[TransformChange, ...]:
+        return ()
 
 
 def _calls(blocks: Iterable[Block], names: Sequence[str]) -> list[tuple[Block, WrittenCall]]:

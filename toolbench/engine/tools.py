@@ -1,20 +1,37 @@
 """Tool definitions and the set a model may see and use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.typed_schemas import schema_of
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """`parameters` is a JSON Schema object. A tool with `exposed_to_model=False` is neither sent nor runnable."""
+    """`parameters` is a JSON Schema object. A tool with `exposed_to_model=False` is neither sent nor runnable. One that
+    runs `alone` never runs beside another call; `timeout_seconds` bounds each of its calls."""
 
     name: str
-    description: str
+    description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     exposed_to_model: bool = True
+    alone: bool = False
+    timeout_seconds: float | None = None
+
+    def with_parameter(
+        self, name: str, of: Any, description: str = "", *, required: bool = True, **keywords: Any
+    ) -> "ToolDefinition":
+        """The same tool with one parameter more. `of` is a Python type (`str`, `list[int]`, `Literal["a", "b"]`, a
+        pydantic model …) or a JSON Schema; `keywords` are further keywords of the schema (`minimum=0`). Raises
+        PlanError for a type without a schema."""
+        schema = dict(of) if isinstance(of, Mapping) else schema_of(of)
+        described = {"description": description} if description else {}
+        properties = {**self.parameters.get("properties", {}), name: {**schema, **described, **keywords}}
+        needed = [each for each in self.parameters.get("required", ()) if each != name]
+        more = {"properties": properties, "required": [*needed, name] if required else needed}
+        return replace(self, parameters={"type": "object", **self.parameters, **more})
 
     def to_openai(self) -> JsonObject:
         """The wire shape, with every empty `required` list dropped (some backends refuse it)."""

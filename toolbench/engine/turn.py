@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
+from toolbench.engine.constrain.compiling import Asked
+from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
-from toolbench.engine.mending import mend_calls, mode_of, unread_calls
+from toolbench.engine.mending import mend_calls, unread_calls
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
@@ -30,6 +32,7 @@ from toolbench.engine.wire import Answer
 from toolbench.engine.wires import CHAT, Wire
 
 WITH_USAGE: JsonObject = {"include_usage": True}
+PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def prepare_turns(
     tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
     check_tool_set(tools_json, policy)
     merged = _merged_options(policy, options, seed)
+    asking = _asking(policy, merged)
+    dropped = asking.dropped(tools_json, policy.tool_choice) if tools_json else ()
     return TurnSetup(
         model=model,
         policy=policy,
@@ -71,8 +76,8 @@ def prepare_turns(
         options=merged,
         tools=offered,
         tools_json=tuple(tools_json),
-        tool_changes=tool_changes,
-        asking=_asking(policy),
+        tool_changes=(*tool_changes, *dropped),
+        asking=asking,
         calls_kept=calls_per_turn(policy, merged),
     )
 
@@ -91,15 +96,24 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
     offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
-    if policy.validate_arguments:
+    if policy.validate_arguments or policy.method == "constrained":
         for tool in offered.definitions:
             check_schema(tool)
     return offered
 
 
-def _asking(policy: Policy) -> Asking:
-    instructed, repairs = policy.tool_use_prompt, policy.argument_repairs
-    return ask_for(policy.method, policy.constraint, instructed=instructed, repairs=repairs)
+def _asking(policy: Policy, options: JsonObject) -> Asking:
+    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
+    wanted = options.get("parallel_tool_calls") is True
+    many = (policy.max_tool_calls_per_turn or PARALLEL_CALLS) if wanted else 1
+    return ask_for(
+        policy.method,
+        policy.constraint,
+        text_format=policy.text_format,
+        instructed=policy.tool_use_prompt,
+        repairs=policy.argument_repairs,
+        asked=Asked(many=many, limits=Limits(policy.constraint_max_string, policy.constraint_max_items)),
+    )
 
 
 def _check_transforms(policy: Policy) -> None:
@@ -136,9 +150,9 @@ def build_request(
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
     sent, changes = apply_message([*system, *messages], setup.policy.message_transforms)
     body: JsonObject = {"model": setup.model, "messages": sent}
+    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
+    body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
     if with_tools:
-        tools, tools_json = setup.tools.definitions, list(setup.tools_json)
-        body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
@@ -174,11 +188,10 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    mode = mode_of(setup.asking.method) if with_tools else ""
-    mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
+    mended = mend_calls(calls if with_tools else (), policy, cut=answer.finish_reason == "length")
     kept = [] if answer.cut else _repaired(mended.calls)[: setup.calls_kept]
     return Turn(
-        message=setup.asking.assistant_message(_rememberable(message), kept),
+        message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
         text=read.text,
         calls=tuple(map(_tool_call, kept)),
         calls_found=tuple(map(_tool_call, read.calls)),
@@ -192,9 +205,9 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
         cut=answer.cut,
-        parse_errors=(*unread_calls(read, mode), *mended.parse_errors),
+        continues=answer.continues,
+        parse_errors=(*unread_calls(read, policy.method), *mended.parse_errors),
         not_executed=read.not_executed,
-        mode=mode,
     )
 
 

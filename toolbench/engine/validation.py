@@ -1,19 +1,18 @@
 """Checking a call's arguments against its tool's JSON Schema, with a JSON path for every violation."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
 import jsonschema_rs
 
 from toolbench.engine.errors import PlanError
+from toolbench.engine.json_paths import json_path, member_path
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, SchemaError
 from toolbench.engine.tools import ToolDefinition
 
 MOST_ERRORS = 20
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS = {
     "required": "missing",
     "type": "type",
@@ -71,23 +70,11 @@ def _named(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
     path = json_path(error.instance_path)
     kind = _KINDS.get(error.kind.name, "other")
     if kind == "missing":
-        yield SchemaError(_member(path, error.kind.value), kind, "is required")
+        yield SchemaError(member_path(path, error.kind.value), kind, "is required")
     elif error.kind.name == "additionalProperties":
-        yield from (SchemaError(_member(path, name), kind, "is not a known property") for name in error.kind.value)
+        yield from (SchemaError(member_path(path, name), kind, "is not a known property") for name in error.kind.value)
     else:
         yield SchemaError(path, kind, error.message)
-
-
-def json_path(parts: Sequence[str | int]) -> str:
-    """`["ops", 0, "path"]` -> `$.ops[0].path`; a name that is no plain word stands in quotes and brackets."""
-    path = "$"
-    for part in parts:
-        path = f"{path}[{part}]" if isinstance(part, int) else _member(path, part)
-    return path
-
-
-def _member(path: str, name: str) -> str:
-    return f"{path}.{name}" if _PLAIN_NAME.fullmatch(name) else f"{path}[{write_json(name)}]"
 
 
 def _first_line(error: Exception) -> str:

@@ -14,7 +14,8 @@ from toolbench.engine.usage import read_usage
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined. `cut`
-    says that a stream broke off: none of its calls may run."""
+    says that a stream broke off: none of its calls may run; `continues`, that the endpoint wants to be asked to go
+    on."""
 
     message: Message
     finish_reason: str | None = None
@@ -24,13 +25,16 @@ class Answer:
     fingerprint: str = ""
     findings: tuple[Finding, ...] = ()
     cut: bool = False
+    continues: bool = False
 
 
 class BodyDecoder:
-    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete."""
+    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete.
+    `decode` reads the bytes; it raises MalformedAnswer, and nothing else, for any that are no answer."""
 
-    def __init__(self, read: Callable[[Answer], Turn]) -> None:
+    def __init__(self, read: Callable[[Answer], Turn], decode: Callable[[bytes], Answer] | None = None) -> None:
         self._read = read
+        self._decode = decode or decode_answer
         self._body = bytearray()
 
     def feed(self, chunk: bytes) -> None:
@@ -40,7 +44,7 @@ class BodyDecoder:
         """Raises MalformedAnswer when the bytes are no answer. Either way the decoder is empty again, ready for
         another attempt."""
         body, self._body = bytes(self._body), bytearray()
-        return self._read(decode_answer(body))
+        return self._read(self._decode(body))
 
     @property
     def partial(self) -> Message:
@@ -50,7 +54,7 @@ class BodyDecoder:
 
 def decode_answer(body: bytes) -> Answer:
     """Reads an OpenAI-shaped answer. Raises MalformedAnswer, and nothing else, for any bytes that are none."""
-    return answer_in(_read_object(body))
+    return answer_in(read_object(body))
 
 
 def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
@@ -72,7 +76,8 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
     )
 
 
-def _read_object(body: bytes) -> JsonObject:
+def read_object(body: bytes) -> JsonObject:
+    """The JSON object that a body is. Raises MalformedAnswer."""
     try:
         text = body.decode("utf-8-sig")
         root = read_json(text) if text.strip() else None

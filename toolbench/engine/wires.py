@@ -4,15 +4,18 @@ into what an endpoint takes, and reads its answers back into that shape."""
 from collections.abc import Callable
 from typing import Protocol
 
+from toolbench.engine.anthropic.messages_wire import MessagesWire
+from toolbench.engine.completions import CompletionsWire, LlamaWire
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.messages import JsonObject, TransformChange, Turn
+from toolbench.engine.policy import Policy
 from toolbench.engine.streaming import StreamDecoder
 from toolbench.engine.wire import Answer, BodyDecoder
 
 
 class Wire(Protocol):
-    """`path` stands below the endpoint's prefix."""
+    """`path` stands below the endpoint's prefix, one that begins with a slash below its base address."""
 
     name: str
     path: str
@@ -42,7 +45,7 @@ class ChatWire:
 
 
 CHAT = ChatWire()
-_WIRES: dict[str, Wire] = {wire.name: wire for wire in (CHAT,)}
+_WIRES: dict[str, Wire] = {wire.name: wire for wire in (CHAT, MessagesWire(), CompletionsWire(), LlamaWire())}
 
 
 def wire_named(name: str) -> Wire:
@@ -50,3 +53,13 @@ def wire_named(name: str) -> Wire:
     if name not in _WIRES:
         raise PlanError(f"No wire is called {name!r}; known are {', '.join(_WIRES)}.")
     return _WIRES[name]
+
+
+def wire_for(policy: Policy, wire: str) -> Wire:
+    """The wire of a run whose endpoint speaks `wire`: a rendered prompt goes to a raw completion, which only
+    OpenAI-compatible endpoints have. Raises PlanError."""
+    if policy.method != "template":
+        return wire_named(wire)
+    if wire != CHAT.name:
+        raise PlanError(f"An endpoint that speaks {wire} takes no rendered prompt: the method template cannot be used.")
+    return wire_named(policy.prompt_endpoint)

@@ -1,7 +1,7 @@
 """From what a scenario checked to one verdict: the order of questions is the same for every scenario."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
@@ -77,6 +77,16 @@ def _checked(case: Case) -> Verdict:
     return _verdict(
         case, "fail", task_pass=False, parity_pass=by_parity, failure_class=problem.failure_class, bad=problem.bad
     )
+
+
+def without_tools(verdict: Verdict, ended: Ended) -> Verdict:
+    """The verdict where the server kept the tools from the model: that is the first cause of a task that failed. What
+    was not judged by its answers stays as it is."""
+    if verdict.outcome != "fail" or ended.end in (End.PROVIDER_ERROR, End.DEADLINE_EXCEEDED):
+        return verdict
+    row = failures.find("tools_dropped")
+    bad = at(0, path="$.tools", what=row.sentence[:1].lower() + row.sentence[1:])
+    return replace(verdict, failure_class=row.code, sentence=bad.sentence, first_bad=bad)
 
 
 _QUESTIONS: tuple[Callable[[Case], Verdict | None], ...] = (

@@ -88,6 +88,7 @@ class Scenario(Protocol):
     control: bool
     public: bool
     methods: tuple[str, ...]  # the ways of asking that can express the task
+    straight_requests: int  # of a trial that passes without a detour: no passing trial has fewer
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
 

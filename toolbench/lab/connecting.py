@@ -22,7 +22,13 @@ from toolbench.providers.templates import ProviderTemplate, all_templates, with_
 
 # What holds an answer to a schema, where the endpoint is known to have it.
 _CONSTRAINTS = {"openai": "response_format", "openrouter": "response_format", "vllm": "response_format"}
-_CONSTRAINTS |= {"lm-studio": "response_format", "ollama": "response_format", "llama-cpp": "grammar"}
+_CONSTRAINTS |= {
+    "anthropic": "response_format",
+    "lm-studio": "response_format",
+    "ollama": "response_format",
+    "llama-cpp": "grammar",
+}
+_KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
 class ConnectRefused(Exception):
@@ -39,14 +45,15 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What a person writes of a provider. A blank `key` leaves a stored one as it is, unless it is to be removed;
-    `key_env` names a variable of the worker's environment. `headers` are added to the stored ones or take the place of
-    those with their names. Seconds of None mean the settings' own."""
+    """What a person writes of a provider; `wire` says which API it speaks. A blank `key` leaves a stored one as it is,
+    unless it is to be removed; `key_env` names a variable of the worker's environment. `headers` are added to the
+    stored ones or take the place of those with their names. Seconds of None mean the settings' own."""
 
     name: str
     base_url: str
     api_prefix: str = "/v1"
     template: str = ""
+    wire: str = Provider.Wire.CHAT
     key: str = field(default="", repr=False)
     key_env: str = ""
     remove_key: bool = False
@@ -196,6 +203,7 @@ def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
     yield "api_prefix", prefix_trouble(wish.api_prefix)
     known = not wish.template or wish.template in all_templates()
     yield "template", "" if known else f"There is no template {wish.template}."
+    yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
     reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
     yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
     yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
@@ -206,6 +214,9 @@ def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
 def _fill(provider: Provider, wish: Connection) -> Provider:
     provider.name = wish.name.strip()
     provider.template = wish.template
+    provider.wire = wish.wire
+    if provider.kind in _KINDS.values():
+        provider.kind = _KINDS[wish.wire]
     provider.base_url = wish.base_url.strip().rstrip("/")
     provider.api_prefix = wish.api_prefix.strip()
     provider.option_defaults = wish.option_defaults

@@ -128,6 +128,7 @@ SWITCH = Kind("1 or 0", _switch, "", switch=True)
 MODE = _one_of("enforced", "relaxed", "disabled")
 POLICY = _one_of("fatal", "tolerated")
 INSTANCES = _one_of("parity", "drawn")
+STREAM = _one_of("none", "streamed", "both")
 
 
 def _row(kind: Kind, help: str, variable: str = "") -> dict[str, Any]:
@@ -158,8 +159,9 @@ class EvalOptions:
     )
     strategy_matrix: bool = field(default=False, metadata=_row(SWITCH, "baseline and production", "STRATEGY_MATRIX"))
     method: tuple[str, ...] = field(
-        default=("native",), metadata=_row(WORDS, "how calls are asked for: native, text_json, constrained")
+        default=("native",), metadata=_row(WORDS, "how calls are asked for: native, text_json, template, constrained")
     )
+    stream: str = field(default="none", metadata=_row(STREAM, "whether answers come as a stream; both tries each way"))
     tag_fallback: bool = field(
         default=False,
         metadata=_row(

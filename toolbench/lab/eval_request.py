@@ -11,7 +11,7 @@ from toolbench.evals.catalogue import STRATEGIES, STRATEGY_MATRIX
 from toolbench.evals.filters import EVERYTHING, choose, unmatched
 from toolbench.lab.eval_options import EvalOptions
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
-from toolbench.lab.run_request import RunRequest
+from toolbench.lab.run_request import STREAMS, RunRequest
 from toolbench.lab.strategies import WITH, WITHOUT
 
 TAG_FALLBACK = "content_tag_tool_call_fallback"
@@ -48,6 +48,7 @@ def ask(options: EvalOptions) -> EvalRequest:
         profiles=profiles,
         strategies=_strategies(options),
         methods=options.method,
+        streams=STREAMS[options.stream],
         scenarios=_scenarios(options),
         trials=options.trials,
         instance_kind=options.instances,

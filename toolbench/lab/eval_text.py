@@ -42,7 +42,9 @@ def run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
 
 def cell_name(cell: Cell) -> str:
     config = cell.config
-    parts = (config.model_name, config.profile, config.strategy, config.method, config.examples, cell.scenario)
+    streamed = "streamed" if config.stream else ""
+    asked = (config.profile, config.strategy, config.method, config.examples, streamed)
+    parts = (config.model_name, *asked, cell.scenario)
     return " · ".join(part for part in parts if part)
 
 

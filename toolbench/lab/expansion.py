@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 
-from toolbench.engine.errors import PolicyError
+from toolbench.engine.asking import ask_for
+from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy, policy_json, resolve
@@ -21,7 +22,7 @@ from toolbench.lab.paying import FREE_KINDS, is_applicable, most_requests, needs
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
 from toolbench.lab.strategies import read_strategy
 
-METHODS = ("native", "text_json", "constrained")
+METHODS = ("native", "text_json", "template", "constrained")
 MOST_TRIALS = 100_000  # of one run
 DEFAULT_PROFILE = "default"
 
@@ -148,8 +149,11 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     layers = _layers(request, choice, found)
     try:
         policy = resolve(layers).policy
+        ask_for(policy.method, policy.constraint, text_format=policy.text_format)
     except PolicyError as error:
         raise LaunchRefused(_policy_errors(error)) from error
+    except PlanError as error:
+        raise LaunchRefused({"methods": [str(error)]}) from error
     return PlannedConfig(
         model=model.pk,
         provider=model.provider_id,
@@ -218,6 +222,8 @@ def _asked(request: RunRequest, choice: ConfigChoice, model: Model) -> JsonObjec
         asked["examples"] = choice.examples
     if model.constraint:
         asked["constraint"] = model.constraint
+    if text_format := model.capabilities.get("text_format"):
+        asked["text_format"] = text_format
     if request.tool_allowlist:
         asked["tool_allowlist"] = list(request.tool_allowlist)
     if request.tool_denylist:
@@ -259,7 +265,7 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
-    attempts = found.models[config.model].provider.max_attempts
+    most = most_requests(policy, found.models[config.model].provider.max_attempts) if applicable else 0
     return PlannedCell(
         config=place,
         scenario=scenario.slug,
@@ -268,8 +274,8 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
         control=scenario.control,
         applicable=applicable,
         deterministic=samples_at_zero(policy),
-        least_requests=int(applicable),
-        most_requests=most_requests(policy, attempts) if applicable else 0,
+        least_requests=min(scenario.straight_requests, most),
+        most_requests=most,
     )
 
 

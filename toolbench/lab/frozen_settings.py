@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.layering import ENGINE
+from toolbench.engine.lint import lint_tools
+from toolbench.engine.messages import Finding
 from toolbench.engine.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import RunConfig
@@ -19,12 +21,13 @@ class FrozenKey:
 @dataclass(frozen=True, slots=True)
 class FrozenSettings:
     """A configuration's keys: those that some layer chose, and those at the engine's default. `scenario` names the one
-    whose own rules lie on top, "" for none."""
+    whose own rules lie on top, "" for none; `lint` is the advice on its tools."""
 
     config: RunConfig
     scenario: str
     chosen: tuple[FrozenKey, ...]
     defaults: tuple[FrozenKey, ...]
+    lint: tuple[Finding, ...] = ()
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
@@ -39,15 +42,17 @@ def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
     """Layers frozen by a version that knew other keys are shown as they stand."""
     layers = [(name, patch) for name, patch in config.layers]
     if found := next((one for one in scenarios.all() if one.slug == scenario), None):
-        layers.append((f"scenario {found.slug}", found.draw(0, kind="parity").layer))
+        instance = found.draw(0, kind="parity")
+        layers.append((f"scenario {found.slug}", instance.layer))
+    lint = lint_tools(instance.tools) if found else ()
     try:
         resolved = resolve(layers)
     except PolicyError:
         stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
-        return FrozenSettings(config, scenario, stored, ())
+        return FrozenSettings(config, scenario, stored, (), lint)
     keys = [FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())]
     chosen = tuple(key for key in keys if key.origin != ENGINE)
-    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE))
+    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE), lint)
 
 
 def _value(policy: object, key: str) -> object:

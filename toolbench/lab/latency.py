@@ -1,15 +1,12 @@
 """Latency of one run: raw times per configuration, with quantiles only where there are enough trials."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import F
-from scipy import stats
 
-from toolbench.evals.statistics import P95_LEAST
+from toolbench.evals.statistics import P95_LEAST, Quantile, quantile
 from toolbench.lab.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 
@@ -24,15 +21,6 @@ METRICS = {
     "model": ("Time with the model", F("model_ms")),
     "tool": ("Time in tools", F("tool_ms")),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """Milliseconds with a distribution-free 95 % interval (order statistics); an end is None where n is too small."""
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +86,3 @@ def _label(config: RunConfig) -> tuple[str, ...]:
     streamed = "streamed" if config.stream else ""
     named = (config.provider_name, config.model_name, config.profile)
     return *named, config.strategy, config.method, config.examples, streamed
-
-
-def quantile(times: list[float], q: float) -> Quantile:
-    """The interpolated quantile of at least one time, with its interval (scipy.stats.quantile_test)."""
-    value = float(stats.quantile(times, q)) if len(times) > 1 else times[0]
-    interval: Any = stats.quantile_test(times, q=value, p=q).confidence_interval(0.95)
-    return Quantile(value, *(None if math.isnan(end) else float(end) for end in (interval.low, interval.high)))

@@ -1,24 +1,25 @@
 """What the launch form offers: every model, profile, scenario, strategy and method, with a hint beside each."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
+from toolbench.providers.simulated.personas import all_personas
 
 STRATEGIES = (
     ("production", "all layers of workarounds"),
     ("baseline", "infrastructure and provider defaults, no model workarounds"),
     ("raw", "as a naive client would ask"),
 )
+SETS = ("simple", "typical", "extreme", "all")
 METHODS = (
     ("native", "tools in the request"),
-    (
-        "text_json",
-        "one fenced JSON template in the prompt, no tools in the request; deprecated: for models without tools",
-    ),
+    ("text_json", "one fenced JSON template in the prompt, no tools in the request"),
+    ("template", "our prompt in the model's own turn tokens, to a raw completion endpoint"),
     ("constrained", "the endpoint may only write a valid call"),
 )
 
@@ -30,13 +31,37 @@ class Choice:
     hint: str = ""
     muted: bool = False
 
+    def says(self, words: Sequence[str]) -> bool:
+        return all(word in f"{self.label} {self.hint}".casefold() for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    """Models of one provider that stand together; `title` is "" where they need no heading."""
+
+    title: str
+    models: tuple[Choice, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoices:
     provider: str
     kind: str
     simulated: bool
-    models: tuple[Choice, ...]
+    groups: tuple[ModelGroup, ...]
+
+    @property
+    def models(self) -> tuple[Choice, ...]:
+        return tuple(model for group in self.groups for model in group.models)
+
+    def narrowed(self, words: str, keep: Container[str]) -> "ProviderChoices":
+        """Only what has all the words in its name or hint, or is to be kept."""
+        wanted = words.casefold().split()
+        groups = (
+            replace(group, models=tuple(one for one in group.models if one.value in keep or one.says(wanted)))
+            for group in self.groups
+        )
+        return replace(self, groups=tuple(group for group in groups if group.models))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,7 @@ class LaunchChoices:
     providers: tuple[ProviderChoices, ...]
     profiles: tuple[Choice, ...]
     scenarios: tuple[Choice, ...]
+    sets: tuple[tuple[str, tuple[str, ...]], ...]  # of scenarios, with their slugs
     strategies: tuple[Choice, ...]
     methods: tuple[Choice, ...]
 
@@ -54,6 +80,7 @@ def get_launch_choices() -> LaunchChoices:
         providers=_providers(),
         profiles=tuple(_profile(profile) for profile in SamplingProfile.objects.all()),
         scenarios=tuple(_scenario(scenario) for scenario in scenarios.all()),
+        sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in SETS),
         strategies=tuple(Choice(name, name, hint) for name, hint in STRATEGIES)
         + tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all()),
         methods=tuple(Choice(name, name, hint) for name, hint in METHODS),
@@ -68,10 +95,22 @@ def _providers() -> tuple[ProviderChoices, ...]:
             provider=provider.name,
             kind=provider.kind,
             simulated=provider.kind == Provider.Kind.SIMULATED,
-            models=tuple(_model(model) for model in models),
+            groups=_groups(provider, models),
         )
         for provider, models in grouped
     )
+
+
+def _groups(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
+    """Personas by their group, in the order of the cast; other models as one."""
+    if provider.kind != Provider.Kind.SIMULATED:
+        return (ModelGroup("", tuple(_model(model) for model in models)),)
+    cast = all_personas()
+    found: dict[str, list[Choice]] = {persona.group: [] for persona in cast.values()}
+    for model in models:
+        group = cast[model.name].group if model.name in cast else "Others"
+        found.setdefault(group, []).append(_model(model))
+    return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
 
 
 def _model(model: Model) -> Choice:

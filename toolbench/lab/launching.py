@@ -14,6 +14,7 @@ from toolbench.lab.cells import recompute
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.expansion import expand
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
+from toolbench.lab.run_names import derived_name
 from toolbench.lab.run_request import (
     ConfigChoice,
     ConfirmationNeeded,
@@ -81,7 +82,7 @@ def sampling_seed(run_seed: int, config_position: int, scenario: str, index: int
 def _write_run(request: RunRequest, plan: Plan, owner: AbstractBaseUser | None) -> Run:
     seed = request.seed if request.seed is not None else secrets.randbelow(LARGEST_SEED)
     return Run.objects.create(
-        title=request.title.strip()[:200],
+        title=request.title.strip()[:200] or derived_name(plan),
         owner_id=owner.pk if owner else None,
         simulated=any(config.provider_kind == Provider.Kind.SIMULATED for config in plan.configs),
         purpose=request.purpose,

@@ -87,8 +87,8 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Against the target: rows that clear it, that are undecided, that lie below. `overlapping` rows cannot be told
-    from the best by their intervals; 0 when one row stands alone above the rest."""
+    """Against the target: rows that clear it, that are undecided, that lie below. `overlapping` counts the
+    other rows that cannot be told from the best by their intervals; 0 when one row stands alone above the rest."""
 
     trials: int
     clears: int
@@ -298,7 +298,7 @@ def _summary(rows: list[MatrixRow]) -> Summary:
         clears=against.count("clears"),
         undecided=against.count("open"),
         below=against.count("below"),
-        overlapping=near if near > 1 else 0,
+        overlapping=max(near - 1, 0),
         control=pooled(row.control for row in rows).given_an_answer(),
         infra=sum(row.tally.infra for row in rows),
     )

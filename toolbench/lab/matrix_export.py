@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from toolbench.evals.rounding import half_up, written
 from toolbench.lab.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.metrics import METRICS, Figure, cost_per_success, tokens_per_trial
@@ -36,7 +37,7 @@ OURS = (
     "runs",
     "trials",
 )
-RATES = ("given", "delivered", "first", "structured", "schema", "parse", "repaired", "ended")
+RATES = ("given", "delivered", "first", "structured", "schema", "parse")
 FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")
 TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
@@ -85,13 +86,14 @@ def _key(row: MatrixRow) -> tuple[object, ...]:
 def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
     tally, control = row.tally, pooled(one.tally for one in row.scenarios if one.scenario == CONTROL)
     tried = tally.passed + tally.failed + tally.infra
+    controls = control.passed + control.failed + control.infra
     return (
         row.model,
         row.profile,
         f"{tally.parity_passed}/{tried}",
-        f"{100 * tally.parity_passed / tried:.1f}%" if tried else None,
-        f"{control.parity_passed}/{control.passed + control.failed + control.infra}",
-        None if p95 is None else round(p95),
+        f"{written(100 * tally.parity_passed / tried, 1)}%" if tried else None,
+        f"{control.parity_passed}/{controls}" if controls else None,
+        None if p95 is None else int(half_up(p95)),
         failures,
     )
 
@@ -129,8 +131,8 @@ def _rate_columns() -> tuple[str, ...]:
 def _rate_values(rate: Rate | None) -> tuple[Value, ...]:
     if rate is None or not rate.n:
         return (0, 0, None, None, None)
-    share = round(rate.k / rate.n, 4)
-    ends = (None, None) if rate.withheld else (round(rate.low, 4), round(rate.high, 4))
+    share = half_up(rate.k / rate.n, 4)
+    ends = (None, None) if rate.withheld else (half_up(rate.low, 4), half_up(rate.high, 4))
     return (rate.k, rate.n, share, *ends)
 
 
@@ -138,7 +140,7 @@ def _figure(figure: Figure | None) -> Value:
     """One number, or a range over the scenarios as text."""
     if figure is None:
         return None
-    low, high = round(figure.low, 6), round(figure.high, 6)
+    low, high = half_up(figure.low, 6), half_up(figure.high, 6)
     return low if low == high else f"{low:g}-{high:g}"
 
 
@@ -197,14 +199,14 @@ def _published_rows(published: Published, wanted: str) -> tuple[tuple[Value, ...
             row.model,
             row.profile,
             f"{row.tool.k}/{row.tool.n}",
-            f"{100 * row.tool.k / row.tool.n:.1f}%",
+            f"{written(100 * row.tool.k / row.tool.n, 1)}%",
             f"{row.control.k}/{row.control.n}",
             row.p95_ms,
             row.failures,
             published.published,
             row.not_applicable,
-            round(row.tool.low, 4),
-            round(row.tool.high, 4),
+            half_up(row.tool.low, 4),
+            half_up(row.tool.high, 4),
             None if row.not_applicable else row.answered.k,
             None if row.not_applicable else row.answered.n,
         )

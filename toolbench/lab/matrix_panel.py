@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.lab.matrix import Matrix, MatrixRow
+from toolbench.lab.matrix import Matrix, MatrixRow, ScenarioSums
 from toolbench.lab.metrics import Figure
 from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.rates import Rate, trials_to_decide
@@ -87,16 +87,22 @@ def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple
             p50=one.p50,
             p95=one.p95,
             trials_query=row.trials.query(scenario=one.scenario, group=""),
-            true_rate=_true_rate(true_rates, one.control, row.asked["strategy"]),
+            true_rate=_true_rate(true_rates, row, one),
         )
         for one in row.scenarios
     )
 
 
-def _true_rate(true_rates: Mapping[str, Any], control: bool, strategy: str) -> float | None:
-    """What the persona publishes for this strategy; None where it publishes nothing."""
-    found: float | None = true_rates.get("control" if control else "state", {}).get(strategy)
-    return found
+def _true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
+    """What the persona publishes: for streams first where these fare otherwise, for the scenario before its group. None
+    where it publishes nothing, and for other methods than native."""
+    if row.asked["method"] != "native":
+        return None
+    tables = (true_rates.get("streamed", {}), true_rates) if row.asked["stream"] else (true_rates,)
+    names = (one.scenario, "control" if one.control else row.trials.group)
+    published = (table[name] for table in tables for name in names if name in table)
+    own: Mapping[str, float] = next(published, {})
+    return own.get(row.asked["strategy"])
 
 
 def _trials(cell_ids: list[int]) -> tuple[PanelTrial, ...]:

@@ -103,6 +103,7 @@ class TrialPlan:
             [(tool.name, tool.description, tool.parameters) for tool in plan.tools.exposed()],
             plan.options,
             plan.stream,
+            plan.wire,
             engine_version(),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
@@ -142,6 +143,7 @@ def reach(provider: Provider) -> Reach:
             read=provider.read_seconds or settings.READ_SECONDS,
         ),
         max_attempts=provider.max_attempts,
+        wire=provider.wire,
         seeded=provider.kind in SEEDED_KINDS,
     )
     return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
@@ -168,6 +170,7 @@ def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
         tools=ToolRegistry(instance.tools),
         seed=trial.seed if endpoint.seeded else None,
         stream=config.stream,
+        wire=endpoint.wire,
     )
     return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text)
 

@@ -1,5 +1,5 @@
-"""What a local model really read: the prompt its template made of the trial's first request, and whether the tools are
-in it."""
+"""What a model really read: the prompt that was sent, or the one that a local model's template made of the first
+request of a trial, and whether the tools are in it."""
 
 import asyncio
 import json
@@ -12,6 +12,13 @@ from toolbench.providers.recording import ExchangeStep
 from toolbench.providers.rendering import rendered_prompt
 
 LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
+
+
+def sent_prompt(steps: Iterable[AnyStep]) -> JsonObject:
+    """The trial's `rendered_prompt`, in hexadecimal, where its first request was a prompt; else {}."""
+    first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
+    prompt = json.loads(first.request_body).get("prompt") if first else None
+    return {"rendered_prompt": _hex(prompt)} if isinstance(prompt, str) else {}
 
 
 async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
@@ -33,4 +40,8 @@ async def _look(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence
     if prompt is None:
         return {}
     dropped = bool(tools) and prompt == await rendered_prompt(endpoint, messages, ())
-    return {"rendered_prompt": prompt.encode("utf-8", "surrogatepass").hex(), "tools_dropped": dropped}
+    return {"rendered_prompt": _hex(prompt), "tools_dropped": dropped}
+
+
+def _hex(prompt: str) -> str:
+    return prompt.encode("utf-8", "surrogatepass").hex()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from toolbench.evals.rounding import half_up, written
 from toolbench.evals.statistics import more_trials_to_clear, wilson
 
 
@@ -22,30 +23,32 @@ class Rate:
 
     @property
     def axis(self) -> float:
-        return round(100 * self.k / self.n, 1) if self.n else 0.0
+        return half_up(100 * self.k / self.n, 1) if self.n else 0.0
 
     @property
     def low_axis(self) -> float:
-        return round(100 * self.low, 1)
+        return half_up(100 * self.low, 1)
 
     @property
     def high_axis(self) -> float:
-        return round(100 * self.high, 1)
+        return half_up(100 * self.high, 1)
 
     @property
     def percent(self) -> str:
         """Whole percent; one decimal where rounding would claim all or nothing."""
         exact = 100 * self.k / self.n if self.n else 0.0
-        whole = f"{exact:.0f}"
-        return f"{exact:.1f}" if 0 < self.k < self.n and whole in {"0", "100"} else whole
+        whole = written(exact)
+        if not 0 < self.k < self.n or whole not in {"0", "100"}:
+            return whole
+        return {"0.0": "<0.1", "100.0": ">99.9"}.get(written(exact, 1), written(exact, 1))
 
     @property
     def low_percent(self) -> str:
-        return f"{100 * self.low:.0f}"
+        return written(100 * self.low)
 
     @property
     def high_percent(self) -> str:
-        return f"{100 * self.high:.0f}"
+        return written(100 * self.high)
 
     @property
     def against(self) -> str:
@@ -60,6 +63,11 @@ class Rate:
     def says(self) -> str:
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
         return words[self.against] if self.n else "no trials yet"
+
+
+def rounded(number: float) -> int:
+    """The nearest whole number, halves upwards."""
+    return int(half_up(number))
 
 
 _interval = lru_cache(maxsize=8192)(wilson)  # pages ask for the same few counts again and again

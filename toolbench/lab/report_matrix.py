@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from toolbench.evals.rounding import written
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.eval_text import rate_text
 from toolbench.lab.matrix_export import SEVEN
@@ -61,9 +62,9 @@ def _seven(report: ConfigReport) -> list[str]:
         f"`{cell(report.config.model_name)}`",
         f"`{cell(report.config.profile)}`",
         f"{ok}/{len(tools)}",
-        f"{100 * ok / len(tools):.1f}%" if tools else "-",
-        f"{sum(row['ok'] for row in control)}/{len(control)}",
-        f"{parity_percentile(times, 95):.0f}",
+        f"{written(100 * ok / len(tools), 1)}%" if tools else "-",
+        f"{sum(row['ok'] for row in control)}/{len(control)}" if control else "none",
+        written(parity_percentile(times, 95)) if times else "-",
         _top_failures(report),
     ]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
+from toolbench.evals.rounding import half_up
 from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, tally
@@ -46,7 +47,7 @@ def rates_of(cells: Sequence[Cell]) -> ConfigRates:
 
 def rate_json(rate: Rate) -> JsonObject:
     """k of n with the 95 % Wilson interval; null where nothing was tried, or where no interval may be claimed."""
-    share = round(rate.k / rate.n, 4) if rate.n else None
+    share = half_up(rate.k / rate.n, 4) if rate.n else None
     known = bool(rate.n) and not rate.withheld
-    ends = {"low": round(rate.low, 4), "high": round(rate.high, 4)} if known else {"low": None, "high": None}
+    ends = {"low": half_up(rate.low, 4), "high": half_up(rate.high, 4)} if known else {"low": None, "high": None}
     return {"k": rate.k, "n": rate.n, "rate": share, **ends}

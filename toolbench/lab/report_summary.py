@@ -77,8 +77,8 @@ def _counted(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
         f"{prefix}runs": len(rows),
         f"{prefix}ok": ok,
         f"{prefix}ok_rate": ok / len(rows) if rows else None,
-        f"{prefix}ms_p50": parity_percentile(times, 50),
-        f"{prefix}ms_p95": parity_percentile(times, 95),
+        f"{prefix}ms_p50": parity_percentile(times, 50) if times else None,
+        f"{prefix}ms_p95": parity_percentile(times, 95) if times else None,
     }
 
 

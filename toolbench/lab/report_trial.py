@@ -10,6 +10,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import Policy, policy_json, resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import RunConfig, Trial
+from toolbench.lab.rates import rounded
 from toolbench.lab.report_json import read_object, read_text
 from toolbench.lab.report_labels import ConfigLabel, safe
 from toolbench.lab.report_record import StoredStep, final_draft, history, stored_steps, trace
@@ -192,7 +193,7 @@ def passed(trial: Trial) -> bool | None:
 
 
 def elapsed_ms(trial: Trial) -> int:
-    return round(trial.duration_ms or 0)
+    return rounded(trial.duration_ms or 0)
 
 
 def reads_tags(policy: Policy | None) -> bool | None:

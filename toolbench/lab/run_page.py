@@ -41,7 +41,6 @@ class ConfigLine:
     tally: Tally  # tool scenarios; of the controls where the run has nothing else
     control: Tally
     answered: Rate
-    first: Rate | None  # at the first attempt; None where nothing passed otherwise
     delivered: Rate
     scenarios: tuple[ScenarioLine, ...]
 
@@ -63,6 +62,7 @@ class FailureGroup:
 class RunPage:
     run: Run
     live: bool
+    took: float | None  # seconds from start to end, None before it
     tally: Tally
     pace: Pace
     lines: tuple[ConfigLine, ...]
@@ -106,7 +106,8 @@ def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Six queries, none of which reads what was frozen. Raises Run.DoesNotExist for an unknown run."""
+    """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
+    run."""
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
@@ -115,6 +116,7 @@ def get_run_page(run_id: int) -> RunPage:
     return RunPage(
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING),
+        took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         tally=whole,
         pace=_pace(run, whole),
         lines=_lines(configs, cells),
@@ -139,14 +141,9 @@ def _line(config: RunConfig, cells: list[Cell]) -> ConfigLine:
         tally=main,
         control=control,
         answered=main.given_an_answer(TARGET),
-        first=main.rate(main.first_attempt_passed, main.answered, TARGET) if _second_samples(main) else None,
         delivered=main.delivered(TARGET),
         scenarios=tuple(_scenario_line(cell) for cell in cells),
     )
-
-
-def _second_samples(counts: Tally) -> bool:
-    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
 
 
 def _scenario_line(cell: Cell) -> ScenarioLine:
@@ -156,7 +153,9 @@ def _scenario_line(cell: Cell) -> ScenarioLine:
 
 def _pace(run: Run, whole: Tally) -> Pace:
     """Rate of finishing in the last minutes. The time left assumes that it holds; the range, that it is off by two
-    standard errors of a Poisson count."""
+    standard errors of a Poisson count. Only a run that goes on has a pace."""
+    if run.state != Run.State.RUNNING:
+        return Pace()
     since = timezone.now() - PACE_WINDOW
     recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
     found = recent.aggregate(count=Count("pk"), first=Min("started_at"))

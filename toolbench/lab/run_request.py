@@ -7,6 +7,8 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
+STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
+
 
 class LaunchRefused(Exception):
     """A request that cannot be launched: plain sentences by the name of the field they belong to."""
@@ -150,7 +152,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a launch would write. Requests are totals: least when every trial ends with its first answer, most when
+    """What a launch would write. Requests are totals: least when every trial passes without a detour, most when
     every turn is used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's
     name, of providers neither local nor simulated."""
 

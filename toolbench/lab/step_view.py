@@ -1,5 +1,6 @@
 """One step of a trial, opened: two views of one thing side by side, what changed between them, and what was wrong."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +48,11 @@ class StepView:
     headers: tuple[tuple[str, str], ...]
     error: str
     curl: str
-    notice: str  # "Tool not executed: …", "" for nothing
+
+    @property
+    def side(self) -> str:
+        """Which of the step's two bodies this part was read from."""
+        return "request" if self.part in ("request", "dispatch") else "response"
 
 
 def view_step(
@@ -65,10 +70,9 @@ def view_step(
         right=right,
         changes=tuple(Change(**change) for change in facts.get(_changes_key(step, part), ())),
         faults=faults,
-        headers=_headers(part, facts),
+        headers=_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
         curl=curl(step, facts, bodies[0]) if part == "request" else "",
-        notice=facts.get("notice", "") if part in ("response", "calls") else "",
     )
 
 
@@ -94,6 +98,8 @@ def _panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, byt
     if part == "request":
         sent = Pane("Raw, as sent", f"{step.request_bytes:,} bytes", code_of(bodies[0], size=step.request_bytes))
         headers = facts.get("request_headers", {})
+        if prompt := _prompt(bodies[0]):
+            return sent, Pane("Prompt, as the model reads it", f"{len(prompt):,} characters", code_of(prompt.encode()))
         return sent, Pane("Headers", "secrets are masked", code_of_value(headers))
     if part == "dispatch":
         return _dispatch_panes(facts, bodies[0])
@@ -138,24 +144,25 @@ def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple
         for error in owner.get("schema_errors", ())
     ]
     found = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
-    unread = facts.get("parse_errors", ()) if part == "calls" else ()
-    return (
-        *schema,
-        *map(_unread, unread),
-        *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found),
-    )
+    return (*schema, *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found))
 
 
-def _unread(error: JsonObject) -> Fault:
-    path = "$.content" if error["call"] is None else f"$.tool_calls[{error['call']}].function.arguments"
-    mended = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
-    return Fault(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{mended}")
+def _headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
+    """Of an answer, and of a request whose prompt stands where its headers would."""
+    shown = part == "response" or (part == "request" and _prompt(body))
+    headers = facts.get(f"{part}_headers", {}) if shown else {}
+    return tuple((str(name), str(value)) for name, value in headers.items())
 
 
-def _headers(part: str, facts: JsonObject) -> tuple[tuple[str, str], ...]:
-    if part != "response":
-        return ()
-    return tuple((str(name), str(value)) for name, value in facts.get("response_headers", {}).items())
+def _prompt(body: bytes) -> str:
+    """The rendered prompt that a request holds; "" for one of messages, or one that was cut."""
+    if b'"prompt"' not in body:
+        return ""
+    try:
+        prompt = json.loads(body).get("prompt")
+    except (ValueError, AttributeError):
+        return ""
+    return prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
 
 
 def curl(step: Step, facts: JsonObject, body: bytes) -> str:

@@ -16,10 +16,7 @@ from toolbench.lab.tallies import tally
 from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
 
 MOST_STEPS = 400
-TOOLS_DROPPED = "The server's chat template dropped the tools: the model was never shown one."
-TEMPLATE_REMEDY = (
-    "Use a template that has a place for tools, or another way of asking; nothing about the model can be said."
-)
+DROPPED = "tools_dropped"
 BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
 MOST_FACTS = 400_000  # bytes of one step's facts
 MOST_FACTS_READ = 4_000_000  # bytes of facts read for a page: of the earliest steps, and of the chosen step's turn
@@ -132,7 +129,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     chosen = _chosen(rail, key, first_bad)
     repeats = list(_repeats(trial))
     counts = tally([trial.cell])
-    row = next((one for one in failures.all_classes() if one.code == trial.failure_class), None)
+    row = _class(trial)
     return Trace(
         trial=trial,
         run=trial.run,
@@ -141,9 +138,9 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         filter=filter,
         neighbours=get_neighbours(trial, filter),
         mark=mark(trial),
-        headline=_headline(trial),
+        headline=_headline(trial, row),
         class_sentence=row.sentence if row else "",
-        remedy=_remedy(trial, row.remedy if row else ""),
+        remedy=row.remedy if row else "",
         rule=trial.verdict.get("rule", ""),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
         first_bad_key=first_bad,
@@ -161,9 +158,16 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     )
 
 
-def _headline(trial: Trial) -> str:
-    if trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL:
-        return TOOLS_DROPPED
+def _class(trial: Trial) -> failures.FailureClass | None:
+    """Dropped tools are the first cause, whatever a judge who did not know of them wrote down."""
+    dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
+    code = DROPPED if dropped else trial.failure_class
+    return next((one for one in failures.all_classes() if one.code == code), None)
+
+
+def _headline(trial: Trial, row: failures.FailureClass | None) -> str:
+    if row and row.code == DROPPED:
+        return row.sentence
     if trial.sentence:
         return trial.sentence
     words = {
@@ -174,10 +178,6 @@ def _headline(trial: Trial) -> str:
         "running": "Running now.",
     }
     return words.get(mark(trial), "No verdict.")
-
-
-def _remedy(trial: Trial, remedy: str) -> str:
-    return TEMPLATE_REMEDY if trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL else remedy
 
 
 def _text(stored: bytes | memoryview | None) -> str:

@@ -10,14 +10,14 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.evals.judging import without_tools
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
 from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
-from toolbench.lab.prompts import prompt_columns
-from toolbench.lab.slots import Slots
+from toolbench.lab.prompts import prompt_columns, sent_prompt
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
 from toolbench.providers.door import Door
@@ -35,7 +35,7 @@ class Bench:
     database: DatabaseThread
     writer: Writer
     permits: Permits
-    slots: Slots
+    slot_left: Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -47,13 +47,6 @@ class Try:
     cancelled: asyncio.Event
     worst_lag_ms: float = 0.0
     steps: list[AnyStep] = field(default_factory=list)
-    gate: TrialGate = field(init=False)
-
-    def __post_init__(self) -> None:
-        bench = self.bench
-        self.gate = TrialGate(
-            self.trial, bench.provider_id, bench.permits, bench.database, bench.slots, ahead=self.trial.ahead
-        )
 
     def record(self, step: AnyStep) -> None:
         """The driver's recorder: a step goes to the writer as soon as it is finished."""
@@ -90,10 +83,18 @@ class Try:
             return False
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
-        columns = self._columns(plan, Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms))
-        looks = plan.local and not self.cancelled.is_set()
-        self._end({**columns, **(await prompt_columns(plan.endpoint, self.steps) if looks else {})})
+        prompt = await self._prompt(plan)
+        if prompt.get("tools_dropped"):
+            verdict = without_tools(verdict, ended)
+        driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
+        self._end({**self._columns(plan, driven), **prompt})
         return True
+
+    async def _prompt(self, plan: TrialPlan) -> JsonObject:
+        if plan.loop.policy.method == "template":
+            return sent_prompt(self.steps)
+        looks = plan.local and not self.cancelled.is_set()
+        return await prompt_columns(plan.endpoint, self.steps) if looks else {}
 
     def refuse(self, failure_class: str, sentence: str) -> None:
         """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
@@ -111,11 +112,14 @@ class Try:
         )
 
     def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
+        gate = TrialGate(
+            self.trial, self.bench.provider_id, self.bench.permits, self.bench.database, self.bench.slot_left
+        )
         return World(
             endpoint=plan.endpoint,
             door=self.bench.door,
             call_tool=call_tool,
-            gate=self.gate,
+            gate=gate,
             recorder=self,
             clock=time.perf_counter,
             cancelled=self.cancelled,
@@ -133,7 +137,7 @@ class Try:
         }
 
     def _end(self, columns: JsonObject) -> None:
-        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))
+        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns))
 
 
 def _sent_something(ended: Ended) -> bool:

@@ -5,14 +5,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import accumulate
+from uuid import UUID
 
 from toolbench.lab.database_thread import AWAY, DatabaseThread
 from toolbench.lab.facts import body_bytes
-from toolbench.lab.storing import Batch, OutcomeWrite, Returned, StepWrite, write
+from toolbench.lab.storing import Batch, OutcomeWrite, StepWrite, write
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.02
 AWAY_SECONDS = 0.5  # between two tries while the database is away
 BATCH_ROWS = 400
 BATCH_BYTES = 64 * 1024 * 1024
@@ -29,7 +30,7 @@ class Writer:
         self._settled = settled
         self._steps: list[StepWrite] = []
         self._outcomes: list[OutcomeWrite] = []
-        self._returned: list[Returned] = []
+        self._returned: list[tuple[int, UUID]] = []
         self._something = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
@@ -41,9 +42,9 @@ class Writer:
         self._outcomes.append(outcome)
         self._something.set()
 
-    def put_back(self, returned: Returned) -> None:
+    def put_back(self, trial_id: int, lease: UUID) -> None:
         """Queues the trial again, once the steps it has are stored."""
-        self._returned.append(returned)
+        self._returned.append((trial_id, lease))
         self._something.set()
 
     async def run(self) -> None:
@@ -63,7 +64,8 @@ class Writer:
                 logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
                 await asyncio.sleep(AWAY_SECONDS)
                 continue
-            self._settled([item.trial_id for item in batch.let_go], len(done))
+            ended = [outcome.trial_id for outcome in batch.outcomes]
+            self._settled([*ended, *(trial_id for trial_id, _ in batch.returned)], len(done))
             return
 
     def _take(self) -> Batch:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from toolbench.engine.errors import MalformedAnswer, ToolArgumentError
+from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import (
     Ask,
     Emit,
@@ -15,14 +15,13 @@ from toolbench.engine.events import (
     Execute,
     Failed,
     Outcome,
-    PreparedCall,
     Sent,
     Stop,
     StopReason,
     ToolResult,
 )
 from toolbench.engine.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject, Message, Turn
+from toolbench.engine.messages import Message, Turn
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.exchange import Exchange
@@ -30,8 +29,8 @@ from toolbench.providers.outcomes import classify_unread, failure
 from toolbench.providers.recording import Gate, Recorder
 from toolbench.providers.retrying import wait_seconds
 from toolbench.providers.step_log import Attempt, StepLog
+from toolbench.providers.tool_running import CallTool, run_calls
 
-CallTool = Callable[[str, JsonObject, str], object]
 Loop = Generator[Ask | Execute, Sent, Ended]
 CUT = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
 
@@ -46,8 +45,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that one trial touches. `call_tool` takes name, arguments and call id; it refuses arguments with
-    ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever wants the trial to end now."""
+    """All that one trial touches. `call_tool` takes name, arguments and call id and gives the value, or something to
+    await for it; it refuses arguments with ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever
+    wants the trial to end now."""
 
     endpoint: Endpoint
     door: Door
@@ -128,7 +128,7 @@ class _Trial:
         try:
             wanted = next(loop)
             while True:
-                sent = await self._ask(wanted) if isinstance(wanted, Ask) else self._execute(wanted)
+                sent = await (self._ask(wanted) if isinstance(wanted, Ask) else self._execute(wanted))
                 try:
                     wanted = loop.send(sent)
                 finally:
@@ -188,22 +188,11 @@ class _Trial:
             return failure(self.interruption().value, status=exchange.status)
         return failure("cancelled", "The worker was stopped while the request was under way.", status=exchange.status)
 
-    def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
-        return tuple(self._call(call) for call in wanted.calls)
-
-    def _call(self, call: PreparedCall) -> Outcome:
-        """Runs one tool. The model learns why its arguments were refused; of any other failure only the kind, since
-        the text of an exception may hold what is none of its business."""
-        started = self._tools_started[call.id] = self._log.now_ms()
-        value: object = None
-        code = message = ""
-        try:
-            value = self._world.call_tool(call.name, call.arguments, call.id)
-        except ToolArgumentError as error:
-            code, message = "ARGUMENT_ERROR", str(error)
-        except Exception as error:
-            code, message = "INTERNAL_ERROR", f"The tool failed ({type(error).__name__})."
-        return Outcome(value, code, message, started, self._log.now_ms() - started)
+    async def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
+        outcomes = await run_calls(wanted, self._world.call_tool, self._log.now_ms)
+        for call, outcome in zip(wanted.calls, outcomes, strict=True):
+            self._tools_started[call.id] = outcome.started_ms
+        return outcomes
 
     def _log_results(self) -> None:
         for turn, result in self._results:

@@ -16,7 +16,8 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`key` never shows in a repr. `url(path)` never doubles the prefix."""
+    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires.py, and
+    decides how the key is shown."""
 
     base_url: str
     model: str
@@ -25,12 +26,15 @@ class Endpoint:
     headers: JsonObject = field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_attempts: int = 3
+    wire: str = "chat"
     seeded: bool = False  # send the trial's seed (simulated and local models)
 
     def url(self, path: str) -> str:
-        """The full address for `path`: base URL, prefix, path, with `/v1` never written twice."""
+        """The full address for `path`: base URL, prefix, path, with `/v1` never written twice. A path that begins with
+        a slash stands beside the prefix, not below it."""
         base = self.base_url.rstrip("/")
         prefix = self.api_prefix.strip("/")
         if prefix and base.endswith("/" + prefix):
             base = base[: -len(prefix) - 1]
-        return "/".join(part for part in (base, prefix, path.lstrip("/")) if part)
+        within = "" if path.startswith("/") else prefix
+        return "/".join(part for part in (base, within, path.lstrip("/")) if part)

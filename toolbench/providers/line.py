@@ -9,6 +9,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.masking import Masker, masker_for
 
+ANTHROPIC_VERSION = "2023-06-01"  # the last one that takes sampling parameters; an extra header asks for another
 _FIXED_HEADERS = {
     "accept": "application/json, text/event-stream",
     "accept-encoding": "identity",
@@ -44,13 +45,12 @@ class Line:
 def line_to(endpoint: Endpoint, path: str) -> Line:
     """The line to `path` at this endpoint; asking twice gives the same one. Extra headers win over ours."""
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
-    return _line(endpoint.url(path), endpoint.key, extra, endpoint.timeouts)
+    return _line(endpoint.url(path), endpoint.key, endpoint.wire, extra, endpoint.timeouts)
 
 
 @functools.lru_cache(maxsize=256)
-def _line(url: str, key: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
-    authorization = {"authorization": f"Bearer {key}"} if key else {}
-    headers = _FIXED_HEADERS | authorization | dict(extra)
+def _line(url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
+    headers = _FIXED_HEADERS | _introduction(key, wire) | dict(extra)
     masker = masker_for(key, extra)
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return Line(
@@ -62,6 +62,13 @@ def _line(url: str, key: str, extra: tuple[tuple[str, str], ...], timeouts: Time
         shows_less=shown_url != url or shown_headers != headers,
         timeouts=timeouts,
     )
+
+
+def _introduction(key: str, wire: str) -> dict[str, str]:
+    """Who asks, and for which version of the API."""
+    if wire == "anthropic":
+        return {"anthropic-version": ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 @functools.lru_cache(maxsize=256)

@@ -18,8 +18,9 @@ class ExchangeFailed(Exception):
 
 
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """The model ids of the provider's own /models, in its order. Raises ExchangeFailed."""
-    payload = await ask_once(endpoint, "models")
+    """The model ids of the provider's own /models, in its order. Anthropic's comes in pages of a thousand at most; the
+    first is read. Raises ExchangeFailed."""
+    payload = await ask_once(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
     if not isinstance(entries, list):
         raise ExchangeFailed(failure("malformed_answer", "The list of models has an unknown shape."))

@@ -74,6 +74,13 @@ def says(text: str) -> Answer:
     return completion({"content": text})
 
 
+def completes(text: str, *, finish_reason: str = "stop") -> Answer:
+    """A raw completion of a prompt."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
+    return json_answer({"object": "text_completion", "model": "scripted", "choices": [choice], "usage": usage})
+
+
 def calls(*made: tuple[str, JsonObject]) -> Answer:
     """An answer with one tool call per (name, arguments), ids call_1, call_2 …"""
     tool_calls = [

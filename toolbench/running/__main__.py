@@ -8,6 +8,7 @@ from toolbench.running.choices import Choices
 from toolbench.running.places import ROOT, Lock, Places, read_state, var_folder
 from toolbench.running.plan import environment, worker_command
 from toolbench.running.problems import Problem, say
+from toolbench.running.servers import check_database
 from toolbench.running.starting import Start
 
 
@@ -57,6 +58,7 @@ def _join(arguments: list[str]) -> None:
     if state and not Lock(places.var / "up.lock").take():
         shared = state.environment
     elif "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
+        check_database(os.environ["DATABASE_URL"])
         shared = {}
     else:
         raise Problem("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")

@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import errno
 import os
 import socket
 from collections.abc import Mapping
@@ -59,6 +60,11 @@ class Choices:
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
+            if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:  # below 0: no such name
+                raise Problem(
+                    f"HOST={self.host} is no address of this machine: leave HOST out to listen on 127.0.0.1, or use "
+                    "HOST=0.0.0.0 to listen on every address."
+                ) from error
             raise Problem(
                 f"{self.host}:{self.port} cannot be used ({_reason(error)}): choose another with "
                 f"`make up PORT={self.port % 65535 + 1}`."

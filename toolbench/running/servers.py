@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import psycopg
 from psycopg import sql
@@ -16,6 +16,38 @@ from toolbench.running.identity import Identity, confined, data_within_reach, un
 from toolbench.running.problems import Problem
 
 _PLAIN = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
+
+
+def check_database(url: str) -> None:
+    """Raises Problem, in one sentence and without the password, when nobody lets us in at a DATABASE_URL."""
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.Error as error:
+        raise Problem(
+            f"The database of DATABASE_URL ({_place(url)}) {_refusal(str(error))}: correct the address or start that "
+            "server, or leave DATABASE_URL out to use the database that `make up` brings along."
+        ) from error
+
+
+def _place(url: str) -> str:
+    """Host, port and database, nothing else of the address."""
+    try:
+        parts = urlsplit(url if "://" in url else "")
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "no address"
+    return f"{parts.hostname or 'this machine'}{port}{parts.path}" if parts.scheme else "no address"
+
+
+def _refusal(words: str) -> str:
+    refusals = {
+        "password": "does not accept this user and password",
+        "no pg_hba.conf entry": "does not let this machine in",
+        "does not exist": "has no such database or user",
+        "invalid": "cannot be read as an address",
+        "missing": "cannot be read as an address",
+    }
+    return next((said for word, said in refusals.items() if word in words), "does not answer")
 
 
 class Postgres:

@@ -19,7 +19,7 @@ from toolbench.running.identity import confined
 from toolbench.running.places import ROOT, Lock, Places, State, read_state, remove_sockets, socket_folder
 from toolbench.running.plan import environment, processes
 from toolbench.running.problems import Problem, say
-from toolbench.running.servers import Postgres, Valkey
+from toolbench.running.servers import Postgres, Valkey, check_database
 from toolbench.running.supervisor import Supervisor
 
 _PATIENCE_SECONDS = 120
@@ -62,6 +62,8 @@ class Start:
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
         sockets = socket_folder(read_state(self._places.state))
         shared = {"TOOLBENCH_VAR": str(self._places.var), "ALLOWED_HOSTS": ",".join(self._choices.names)}
+        if self._choices.database_url:
+            check_database(self._choices.database_url)
         shared["DATABASE_URL"] = self._choices.database_url or self._start_postgres(sockets)
         shared["REDIS_URL"] = self._choices.redis_url or self._start_valkey(sockets)
         State(self._choices.base, str(sockets), shared).write(self._places.state)

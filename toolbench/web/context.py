@@ -41,10 +41,12 @@ class Frame:
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Puts `frame` into every template."""
+    """Puts `frame` into every template. Whoever is not signed in is shown no way to pages that would turn them away."""
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
-    nav = tuple(Place(label, url, _within(request.path, (url, *more))) for label, url, more in PLACES)
+    known = hasattr(request, "user") and request.user.is_authenticated
+    places = PLACES if known else ()
+    nav = tuple(Place(label, url, _within(request.path, (url, *more))) for label, url, more in places)
     setup = tuple(Place(label, url, _within(request.path, (url,))) for label, url in SETUP)
     return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup)}
 

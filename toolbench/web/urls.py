@@ -17,6 +17,7 @@ from toolbench.web.views import (
     runs,
     scenarios,
     sign_in,
+    step_bytes,
     theme,
     trials,
 )
@@ -38,6 +39,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("trials/", trials.list, name="trials"),
     path("trials/<int:trial_id>/", trials.show, name="trial"),
     path("trials/<int:trial_id>/note/", trials.note, name="trial-note"),
+    re_path(r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)/$", step_bytes.show, name="step-bytes"),
+    re_path(
+        r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)\.bin$", step_bytes.download, name="step-download"
+    ),
     path("latency/", latency.show, name="latency"),
     path("demo/personas/", personas.show, name="personas"),
     path("providers/", providers.list, name="providers"),

@@ -33,6 +33,7 @@ from toolbench.engine.tools import ToolDefinition
         ({"enum": ["1", "2"]}, "1", "1"),
         ({"enum": [1, 2]}, "1", 1),
         ({"const": False}, "false", False),
+        ({"type": "array", "enum": ["a", "b"]}, '["a"]', ["a"]),
         ({"$ref": "#/$defs/count"}, "3", 3),
         ({"$ref": "#/$defs/loop"}, "3", "3"),
         ({"properties": {"a": {}}}, '{"a": 1}', {"a": 1}),

@@ -77,3 +77,25 @@ def test_ids_that_mistral_refuses_are_sent_as_nine_characters_on_call_and_result
     first, second = sent("functions.f:0"), sent("functions.f:1")
     assert first[0] == first[1] != second[0]
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", str(first[0]))
+
+
+def test_a_system_message_in_the_middle_goes_into_the_next_user_message() -> None:
+    start = {"role": "system", "content": "Be brief."}
+    middle = {"role": "system", "content": "Now in French."}
+    hello, again = {"role": "user", "content": "Hello"}, {"role": "user", "content": "Again"}
+
+    folded, changes = apply_message([start, hello, middle, again], ["midturn_system_to_user"])
+
+    assert folded == [start, hello, {"role": "user", "content": "Now in French.\n\nAgain"}]
+    assert changes
+    assert apply_message([start, hello, middle], ["midturn_system_to_user"])[0] == [
+        start,
+        hello,
+        {"role": "user", "content": "Now in French."},
+    ]
+
+
+def test_a_system_message_at_the_beginning_stays() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+
+    assert apply_message(messages, ["midturn_system_to_user"]) == (messages, ())

@@ -20,7 +20,7 @@ PUBLISHED = {
     "tool_call": {"assistant_tool_calls_arguments_blank_to_empty_object"},
     "tool_result": {"tool_result_compact_envelope"},
 }
-OURS = {"tool_call_ids_nine_characters"}
+OURS = {"tool_call_ids_nine_characters", "midturn_system_to_user"}
 
 
 def test_the_ten_transforms_bear_their_published_names() -> None:

@@ -2,6 +2,9 @@
 
 import pytest
 
+from tests.evals.records import calling, ended, saying
+from tests.evals.trial import HandTrial
+from toolbench.engine.events import End, Ended
 from toolbench.evals import scenarios
 
 TYPICAL = ["happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only"]
@@ -64,3 +67,29 @@ def test_an_unknown_slug_is_said() -> None:
 def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() -> None:
     narrow = {scenario.slug: scenario.methods for scenario in scenarios.all() if len(scenario.methods) < 4}
     assert narrow == dict.fromkeys(["partial_success_failure", "happy_path_parallel"], ("native", "template"))
+
+
+def straight(trial: HandTrial) -> Ended:
+    """The shortest way to a pass."""
+    match trial.instance.scenario:
+        case "happy_path_parallel":
+            return ended(calling(0, trial.get(), trial.patch()), saying(1, "Done."))
+        case "weather":
+            return ended(calling(0, trial.call("get_weather", city=trial.values["city"])), end=End.MAX_TURNS_EXCEEDED)
+        case "classify_intent":
+            call = trial.call("classify_intent", workspace_id=trial.values["workspace_id"])
+            return ended(calling(0, call), end=End.MAX_TURNS_EXCEEDED)
+        case "chat_only" | "chat_plain":
+            return ended(saying(0, trial.values["sum"] if trial.instance.scenario == "chat_plain" else "Done."))
+        case _:
+            return ended(calling(0, trial.patch()), saying(1, "Done."))
+
+
+@pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.all()])
+def test_a_trial_passes_with_the_requests_of_the_straight_way_and_not_with_fewer(slug: str) -> None:
+    trial = HandTrial(slug)
+    record = straight(trial)
+    assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
+    again = HandTrial(slug)
+    shorter = straight(again).turns[:-1]
+    assert again.judge(ended(*shorter, end=End.MAX_TURNS_EXCEEDED)).outcome == "fail"

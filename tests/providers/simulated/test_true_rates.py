@@ -11,7 +11,7 @@ from toolbench.providers.simulated.personas import all_personas
 
 TRIALS = 25
 NEEDS_PATIENCE = {"hangs"}
-METHODS = ("native", "text_json", "constrained")
+METHODS = ("native", "text_json", "constrained", "template")
 NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
 
 

@@ -45,7 +45,7 @@ def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_tit
     assert "Valid is not correct." in text
     assert ">One tiny model, six ways of asking</h2>" in text
     assert "no ranking of methods" in text
-    assert "The template dropped the tools" in text
+    assert "See the prompt without tools" in text
 
 
 def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_client: Client) -> None:

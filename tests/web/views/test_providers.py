@@ -152,3 +152,25 @@ def test_an_unknown_provider_is_a_clear_page(owner_client: Client) -> None:
     response = owner_client.get("/providers/999/")
     assert response.status_code == 404
     assert "There is nothing at this address" in response.content.decode()
+
+
+def test_an_anthropic_provider_is_connected_by_its_template_and_its_key_stays_hidden(
+    owner_client: Client, server: ScriptedProvider
+) -> None:
+    server.plays(json_answer({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
+    form = {"template": "anthropic", "base_url": server.base_url, "key": "sk-ant-secret"}
+    text = owner_client.post("/providers/new/", form, follow=True).content.decode()
+    assert ("claude-test" in text, "sk-ant-secret" in text) == (True, False)
+    provider = Provider.objects.get(template="anthropic")
+    assert (provider.name, provider.wire, provider.kind) == ("Anthropic", "anthropic", "anthropic")
+    assert "Messages" in owner_client.get("/providers/").content.decode()
+    owner_client.post(f"/providers/{provider.pk}/", form | {"wire": "chat", "name": "Anthropic"})
+    provider.refresh_from_db()
+    assert (provider.wire, provider.kind) == ("chat", "openai")
+
+
+def test_any_address_can_be_said_to_speak_messages(owner_client: Client) -> None:
+    form = {"name": "Gateway", "base_url": "https://x.test", "wire": "anthropic"}
+    owner_client.post("/providers/new/", form)
+    assert Provider.objects.get(name="Gateway").wire == "anthropic"
+    assert owner_client.post("/providers/new/", form | {"name": "b", "wire": "smoke"}).status_code == 422

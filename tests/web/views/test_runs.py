@@ -175,3 +175,41 @@ def test_buttons_of_the_live_part_keep_the_keyboard_focus(owner_client: Client) 
         buttons = re.findall(r"<button[^>]*>", live)
         assert buttons
         assert all(" id=" in button for button in buttons)
+
+
+def test_a_set_chooses_its_scenarios_and_keeps_the_rest_of_the_form(owner_client: Client) -> None:
+    text = owner_client.get("/runs/new/", asked(local_model(), set="simple", scenarios="weather")).content.decode()
+    chosen = re.findall(r'name="scenarios" value="(\w+)" checked', text)
+    assert chosen == ["happy_path", "chat_only"]
+    assert "Start 6 trials" in text
+
+
+def test_the_filter_works_without_a_script_and_keeps_what_is_chosen(owner_client: Client) -> None:
+    chosen = local_model()
+    for name in ("persona-b", "other"):
+        make_model(name, provider=chosen.provider)
+    text = owner_client.get("/runs/new/", asked(chosen, find="other")).content.decode()
+    assert ("persona-a" in text, "persona-b" in text, ">other<" in text) == (True, False, True)
+
+
+def test_both_ways_of_answering_are_two_configurations(owner_client: Client) -> None:
+    owner_client.post("/runs/new/", asked(local_model(), stream="both"))
+    assert [config.stream for config in Run.objects.get().configs.all()] == [False, True]
+
+
+def test_a_finished_run_says_when_it_ended_and_has_no_pace(owner_client: Client) -> None:
+    run = make_run(title="", finished_at="2026-03-04T05:06Z")
+    Run.objects.update(created_at="2026-03-04T05:00Z")
+    make_trials(make_cell(make_config(run)), **{"pass": 3})
+    text = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert "Finished</span> 4 Mar, 05:06 · started 4 Mar, 05:00" in text
+    assert "6 min" in text
+    assert "a minute" not in text
+
+
+def test_a_paused_run_says_when_it_started_and_has_no_pace(owner_client: Client) -> None:
+    run = make_run(state=Run.State.PAUSED)
+    make_trials(make_cell(make_config(run)), **{"pass": 3, "queued": 2})
+    text = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert "Paused</span> · started" in text
+    assert "Time left" not in text

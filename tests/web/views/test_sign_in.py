@@ -22,6 +22,27 @@ def test_a_printed_link_signs_in(client: Client) -> None:
     assert "_auth_user_id" in client.session
 
 
+def test_the_page_that_was_wanted_is_there_after_signing_in(client: Client) -> None:
+    sent_away = client.get("/trials/?outcome=fail&search=a%20b")
+    client.get(sent_away.headers["Location"])
+    answer = client.get(f"/sign-in/{make_token()}/")
+    assert answer.headers["Location"] == "/trials/?outcome=fail&search=a%20b"
+    client.post("/sign-out/")
+    assert client.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+
+
+@pytest.mark.parametrize("wanted", ["https://evil.test/", "//evil.test/", "javascript:alert(1)"])
+def test_only_a_page_of_this_site_is_kept(client: Client, wanted: str) -> None:
+    client.get("/sign-in/", {"next": wanted})
+    assert client.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+
+
+def test_a_stranger_sees_no_navigation(client: Client) -> None:
+    text = client.get("/sign-in/").content.decode()
+    assert 'aria-label="Main"' not in text
+    assert "/matrix/" not in text
+
+
 def test_a_spent_link_says_how_to_get_another(client: Client) -> None:
     token = make_token()
     Client().get(f"/sign-in/{token}/")

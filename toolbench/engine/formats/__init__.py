@@ -6,6 +6,7 @@ A dialect is one value in `families/`; reading is one decoder for all of them.""
 
 from collections.abc import Iterable
 
+from toolbench.engine.formats.conversations import Said, render_conversation, turns_of
 from toolbench.engine.formats.decoder import Decoder
 from toolbench.engine.formats.holding import can_hold
 from toolbench.engine.formats.registry import AUTO, format_named, names
@@ -17,16 +18,19 @@ __all__ = [
     "Decoder",
     "ParsedText",
     "Piece",
+    "Said",
     "TextCall",
     "can_hold",
     "names",
     "parse",
     "render",
+    "render_conversation",
     "render_result",
     "render_results",
     "render_tools",
     "result_role",
     "stream",
+    "turns_of",
 ]
 
 

@@ -56,10 +56,9 @@ def _kinds(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[str]:
     yield from [kind] if isinstance(kind, str) else [each for each in kind or () if isinstance(each, str)]
     if schema.get("nullable") is True:
         yield "null"
-    yield from (_kind_of(value) for value in _listed(schema, "enum"))
-    if "const" in schema:
-        yield _kind_of(schema["const"])
-    if not kind:
+    if not kind:  # listed values cannot widen a type that is named
+        yield from (_kind_of(value) for value in _listed(schema, "enum"))
+        yield from [_kind_of(schema["const"])] if "const" in schema else []
         yield from (implied for key, implied in (("properties", "object"), ("items", "array")) if key in schema)
     for union in ("anyOf", "oneOf", "allOf"):
         for branch in _listed(schema, union):

@@ -60,7 +60,8 @@ class Decoder:
 
     def _in_text(self) -> bool:
         tape = self._tape
-        found = self._words.markers.find(tape.text, tape.at, final=tape.final)
+        markers = self._words.markers if self._bare else self._words.lasting
+        found = markers.find(tape.text, tape.at, final=tape.final)
         self._out.say(tape.take(found.start))
         if not found.is_marker:
             return False

@@ -11,10 +11,13 @@ from typing import Protocol
 from toolbench.engine.formats.markers import markers_of
 
 _TOKEN = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\]()]""", re.DOTALL)
+_UP_TO_SIGN = re.compile(
+    r"""(?:[^"'{}\[\]()]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')*+""", re.DOTALL
+)
 _PART = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
-GLANCE = 4096  # characters in which a whole value is looked for first, which is fast and found to be the same
+GLANCE = 16_384  # characters in which a whole value is looked for first, which is fast and found to be the same
 _OPENING, _CLOSING = "{[(", "}])"
 BLANKS = 32  # white space after which no closer and no further value is awaited
 _BLANK = re.compile(rf"\s{{0,{BLANKS}}}")
@@ -141,19 +144,22 @@ class Balanced:
         if self._depth == 0 and (size := _json_size(text[at : at + GLANCE])):
             self._read = self._behind
             return at + size, False
-        for token in _TOKEN.finditer(text, at):
-            found = token.group()
-            if found in _OPENING:
-                self._depth += 1
-            elif found in _CLOSING:
-                self._depth -= 1
-                if self._depth <= 0:
-                    self._read = self._behind
-                    return token.end(), False
-            elif len(found) == 1:
-                self._quote, self._read = found, self._in_string
-                return token.end(), False
-        return len(text), True
+        depth, size = self._depth, len(text)
+        while (found := _UP_TO_SIGN.match(text, at)) and (at := found.end()) < size:
+            sign = text[at]
+            at += 1
+            if sign in _OPENING:
+                depth += 1
+            elif sign in _CLOSING:
+                depth -= 1
+                if depth <= 0:
+                    self._depth, self._read = depth, self._behind
+                    return at, False
+            else:
+                self._depth, self._quote, self._read = depth, sign, self._in_string
+                return at, False
+        self._depth = depth
+        return at, True
 
     def _in_string(self, text: str, at: int, final: bool) -> tuple[int, bool]:
         if self._escaped and at < len(text):

@@ -1,8 +1,8 @@
 """Calls written as JSON."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,8 @@ from toolbench.engine.formats.definition import Found, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
-from toolbench.engine.json_text import read_json
+from toolbench.engine.json_text import read_json_at
 
-_DECODER = json.JSONDecoder()
 _BEGIN = re.compile(r"[{\[]")
 _TRIVIA = re.compile(r"[\s,;`]*")
 _NOISE = re.compile(r"<[|｜].*", re.DOTALL)
@@ -148,11 +147,8 @@ def values(text: str, notes: set[str]) -> Iterator[Any]:
 
 def _value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
     if not notes:  # what was not JSON once is not tried as JSON again: its errors take time
-        try:
-            _, end = _DECODER.raw_decode(text, at)
-            return read_json(text[at:end]), end
-        except (ValueError, RecursionError, BadJson):
-            pass
+        with suppress(BadJson):
+            return read_json_at(text, at)
     end = _end_of(text, at)
     written = text[at:end]
     if written.startswith("{{") and written.endswith("}}"):

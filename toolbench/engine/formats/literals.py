@@ -3,10 +3,11 @@
 import ast
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import MAX_DEPTH, is_too_deep, read_json
+from toolbench.engine.json_text import MAX_DEPTH, read_json
 
 MAX_PYTHON = 1_000_000  # characters of Python that are handed to the parser
 MAX_BITS = 14_000  # a little less than the 4300 digits that Python is willing to write
@@ -24,39 +25,47 @@ def read_value(text: str) -> Any:
         return literal(python_tree(text.strip()))
 
 
-def python_tree(text: str) -> ast.expr:
-    """The syntax tree of one expression. Raw line breaks in strings, unknown escapes and leading zeros are put up with.
-    Raises BadJson."""
+def python_tree(text: str, *, exact: bool = False) -> ast.expr:
+    """The syntax tree of one expression. Unless it is to be `exact`, raw line breaks in strings, unknown escapes and
+    leading zeros are put up with; places in the tree are then not those in the text. Raises BadJson."""
     if len(text) > MAX_PYTHON:
         raise BadJson("too_long", f"more than {MAX_PYTHON} characters of Python")
     if _nesting(text) > MAX_DEPTH:
         raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
     try:
+        if exact:
+            return ast.parse(text, mode="eval").body
+        if "\\" not in text:  # an unknown escape is no error, so it has to be looked for
+            with suppress(SyntaxError):
+                return ast.parse(text, mode="eval").body
         return ast.parse(_PART.sub(_tolerated, text), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadJson("not_python", str(error)[:200]) from None
 
 
 def literal(node: ast.expr) -> Any:
-    """The JSON value of a literal: tuples and sets are lists. Raises BadJson for what is none."""
+    """The JSON value of a literal: tuples and sets are lists. Raises BadJson for what is none. It is no deeper than the
+    tree, which `python_tree` bounds."""
     try:
-        value = _literal(node)
-    except RecursionError:
+        return _literal(node)
+    except RecursionError:  # signs before a number are no brackets
         raise BadJson("too_deep", "nested too deeply") from None
-    if is_too_deep(value):
-        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
-    return value
 
 
 def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Constant) and _is_plain(node.value):
-        return node.value
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str) or _is_plain(node.value):
+            return node.value
+    elif isinstance(node, ast.Dict):
+        return {_key(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
+    elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [_literal(item) for item in node.elts]
+    return _word_or_number(node)
+
+
+def _word_or_number(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return [_literal(item) for item in node.elts]
-    if isinstance(node, ast.Dict):
-        return dict(_entry(key, value) for key, value in zip(node.keys, node.values, strict=True))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         number = _literal(node.operand)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
@@ -71,11 +80,11 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _entry(key: ast.expr | None, value: ast.expr) -> tuple[str, Any]:
+def _key(key: ast.expr | None) -> str:
     name = _literal(key) if key is not None else None
     if not isinstance(name, str):
         raise BadJson("not_literal", "the keys of an object must be texts")
-    return name, _literal(value)
+    return name
 
 
 def _tolerated(part: re.Match[str]) -> str:
@@ -89,6 +98,8 @@ def _tolerated(part: re.Match[str]) -> str:
 
 def _nesting(text: str) -> int:
     """An upper bound of how deeply brackets are nested; those in strings count too."""
+    if (few := sum(map(text.count, "[({"))) <= MAX_DEPTH:
+        return few
     depth = deepest = 0
     for found in re.finditer(r"[\[\](){}]", text):
         depth = depth + 1 if found.group() in "[({" else max(depth - 1, 0)

@@ -38,6 +38,8 @@ class Markers:
     def find(self, text: str, at: int, *, final: bool) -> Found:
         """The first marker at or after `at`. With `final` nothing follows the text."""
         found = self._pattern.search(text, at)
+        if found and found.end() + self._longest < len(text):
+            return Found(found.start(), found.end())
         safe = len(text) if final else self._undecided_from(text, at)
         if found is None or found.start() >= safe:
             return Found(safe)

@@ -65,6 +65,9 @@ def known_tools(tools: Iterable[Tool], *, guess_untyped: bool = False) -> Known:
     """OpenAI tool objects (wrapped or flat) and ToolDefinitions; what has no name is left out."""
     schemas: dict[str, Mapping[str, Any]] = {}
     for tool in tools:
+        if isinstance(tool, ToolDefinition):
+            schemas[tool.name] = tool.parameters
+            continue
         function = function_of(tool)
         name, parameters = function.get("name"), function.get("parameters", function.get("input_schema"))
         if isinstance(name, str) and name:

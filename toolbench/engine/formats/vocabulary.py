@@ -7,7 +7,8 @@ from toolbench.engine.formats.markers import Markers, markers_of
 
 
 class Vocabulary:
-    """The markers of a format with the tools' names: blocks by opener, tokens to drop, reasoning by opener."""
+    """The markers of a format with the tools' names: blocks by opener, tokens to drop, reasoning by opener. `lasting`
+    are those that stay when no bare block is awaited any more."""
 
     def __init__(self, form: Format, names: tuple[str, ...]) -> None:
         blocks = (*form.blocks, *form.named(names), *(form.bare(names) if names else ()))
@@ -18,7 +19,9 @@ class Vocabulary:
         self.reasoning = dict(form.reasoning)
         self.closers = frozenset(self.reasoning.values())
         openers = [block.opener for block in blocks if not block.bare]
-        self.markers = Markers([*self.blocks, *self.dropped, *self.reasoning, *self.closers], ticks=True)
+        others = [*self.dropped, *self.reasoning, *self.closers]
+        self.markers = Markers([*self.blocks, *others], ticks=True)
+        self.lasting = Markers([*openers, *others], ticks=True)
         self.thinking = {closer: markers_of(closer, *openers) for closer in self.closers}
         self.only = {closer: markers_of(closer) for closer in self.closers}
         self.ticks = Markers([], ticks=True)

@@ -58,6 +58,35 @@ def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
     return changed if _differs(messages, changed) else messages
 
 
+@MESSAGE.register
+def midturn_system_to_user(messages: list[Message]) -> list[Message]:
+    """System messages that stand behind the first other message go into the next user message, for endpoints that
+    take a system message only at the beginning; without a next one they become a user message of their own."""
+    start = next((place for place, message in enumerate(messages) if not _is_system(message)), len(messages))
+    if not any(map(_is_system, messages[start:])):
+        return messages
+    folded, waiting = list(messages[:start]), list[str]()
+    for message in messages[start:]:
+        if _is_system(message):
+            waiting.append(_text(message))
+        elif waiting and message.get("role") == "user":
+            folded.append({**message, "content": "\n\n".join([*waiting, _text(message)])})
+            waiting = []
+        else:
+            folded.append(message)
+    return [*folded, {"role": "user", "content": "\n\n".join(waiting)}] if waiting else folded
+
+
+def _is_system(message: Message) -> bool:
+    return message.get("role") in ("system", "developer")
+
+
+def _text(message: Message) -> str:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+
+
 def _with_short_ids(message: Message) -> Message:
     if message.get("role") == "tool":
         given = message.get("tool_call_id")

@@ -36,6 +36,7 @@ class Control:
     control: bool = True
     public: bool = True
     methods: tuple[str, ...] = METHODS
+    straight_requests: int = 1
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)

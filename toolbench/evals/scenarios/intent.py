@@ -23,6 +23,7 @@ class ClassifyIntent:
     control = False
     public = True
     methods: tuple[str, ...] = METHODS
+    straight_requests = 1
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         texts = _texts()

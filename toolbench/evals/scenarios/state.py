@@ -39,6 +39,7 @@ class StateScenario:
     control: bool = False
     public: bool = True
     methods: tuple[str, ...] = METHODS
+    straight_requests: int = 2  # the change, and the answer after it
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)

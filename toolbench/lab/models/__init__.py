@@ -1,6 +1,7 @@
 """Every table of the project."""
 
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
+from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.runs import Cell, Run, RunConfig
 from toolbench.lab.models.trials import Step, StepBody, Trial
@@ -9,6 +10,8 @@ __all__ = [
     "Cell",
     "Model",
     "Preset",
+    "Probe",
+    "ProbeExchange",
     "Process",
     "Provider",
     "PublishedCell",

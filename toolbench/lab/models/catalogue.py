@@ -8,8 +8,13 @@ class Provider(models.Model):
 
     class Kind(models.TextChoices):
         OPENAI = "openai", "OpenAI-compatible"
+        ANTHROPIC = "anthropic", "Anthropic Messages"
         LOCAL = "local", "Local llama.cpp"
         SIMULATED = "simulated", "Simulated"
+
+    class Wire(models.TextChoices):
+        CHAT = "chat", "OpenAI chat completions"
+        ANTHROPIC = "anthropic", "Anthropic Messages"
 
     class KeySource(models.TextChoices):
         NONE = "none", "No key"
@@ -18,6 +23,7 @@ class Provider(models.Model):
 
     name = models.CharField(max_length=80, unique=True)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.OPENAI)
+    wire = models.CharField(max_length=16, choices=Wire, default=Wire.CHAT)  # a name in engine/wires.py
     template = models.CharField(max_length=40, blank=True)  # row of providers/data/templates.json
     base_url = models.CharField(max_length=300, blank=True)  # empty: looked up by name
     api_prefix = models.CharField(max_length=60, blank=True, default="/v1")

@@ -66,12 +66,13 @@ class RunConfig(models.Model):
     profile = models.CharField(max_length=80, default="default")
     options = models.JSONField(default=dict)  # the profile's sampling options
     strategy = models.CharField(max_length=80, default="production")  # raw, baseline, production or a preset's name
-    method = models.CharField(max_length=16, default="native")  # native, text_json, template, constrained
+    method = models.CharField(max_length=16, default="native")  # native, …; auto while its probe is awaited
     examples = models.CharField(max_length=80, blank=True)  # "" or a few-shot set with version
     stream = models.BooleanField(default=False)
     tool_use_mode = models.CharField(max_length=10, default="enforced")
     layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
     policy_hash = models.CharField(max_length=64)
+    routing = models.JSONField(default=dict)  # method auto: what it led to, why, what was passed over (lab/routes.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
     position = models.PositiveIntegerField(default=0)
 
@@ -121,10 +122,6 @@ class Cell(models.Model):
     calling_answers = models.PositiveIntegerField(default=0)
     parse_error_turns = models.PositiveIntegerField(default=0)
     calling_turns = models.PositiveIntegerField(default=0)
-    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
-    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
-    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
-    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
     requests = models.PositiveIntegerField(default=0)
     retries = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveBigIntegerField(default=0)

@@ -87,10 +87,6 @@ class Trial(models.Model):
     parse_error_turns = models.PositiveIntegerField(default=0)
     calling_turns = models.PositiveIntegerField(default=0)
     ignored_calls = models.PositiveIntegerField(default=0)
-    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
-    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
-    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
-    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
@@ -102,7 +98,7 @@ class Trial(models.Model):
     model_echoed = models.CharField(max_length=200, blank=True)
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
     not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
-    rendered_prompt = models.BinaryField(null=True)  # /apply-template, local models only
+    rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
 
     label = models.CharField(max_length=80, blank=True)
     note = models.TextField(blank=True)

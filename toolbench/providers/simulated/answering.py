@@ -18,6 +18,7 @@ from toolbench.providers.simulated.failures import EVENTS, FAILURES, Reply, erro
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.play import Move, next_move
+from toolbench.providers.simulated.prompts import chat_request, told_as_text
 from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, message_of
 from toolbench.providers.simulated.streaming import STREAM_DRIFTS, encode, events_of
 
@@ -53,8 +54,9 @@ class Refusals:
 
 
 def answer(body: JsonObject, persona: Persona, refusals: Refusals) -> Answer:
+    raw = "prompt" in body
     try:
-        conversation = read_conversation(body)
+        conversation = read_conversation(*chat_request(body)) if raw else read_conversation(body)
     except ValueError as error:
         return Answer(error_reply(400, f"{error} (simulated)", "invalid_request_error"), drifted=False, seconds=0)
     seconds = _seconds(persona, conversation)
@@ -65,13 +67,14 @@ def answer(body: JsonObject, persona: Persona, refusals: Refusals) -> Answer:
             return Answer(failed, drifted=True, seconds=seconds)
     completion, drifted = _completion(persona, conversation, bool(drifts))
     if not body.get("stream"):
-        return Answer(Reply(_encode(completion)), drifted, seconds)
+        return Answer(Reply(_encode(told_as_text(completion) if raw else completion)), drifted, seconds)
     events = events_of(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
     if drifts and persona.drift in STREAM_DRIFTS and _befalls(persona, next_move(conversation)):
         before = encode(events)
         STREAM_DRIFTS[persona.drift](events)
         drifted = encode(events) != before
-    return Answer(Reply(content_type=EVENTS, chunks=encode(events)), drifted, seconds)
+    told = [told_as_text(event) for event in events] if raw else events
+    return Answer(Reply(content_type=EVENTS, chunks=encode(told)), drifted, seconds)
 
 
 def _wants_usage(body: JsonObject) -> bool:
@@ -128,5 +131,5 @@ def _seconds(persona: Persona, conversation: Conversation) -> float:
     return persona.median_ms / 1000 * math.exp(persona.spread * draw.gauss(0, 1))
 
 
-def _encode(completion: JsonObject) -> bytes:
+def _encode(completion: JsonObject | str) -> bytes:
     return json.dumps(completion).encode("ascii")

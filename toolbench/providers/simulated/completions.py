@@ -3,6 +3,7 @@
 import json
 import random
 
+from toolbench.engine.formats import TextCall, names, render
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.conversation import BARE, FENCED, NATIVE, Conversation
 from toolbench.providers.simulated.play import Move
@@ -33,6 +34,9 @@ def _content(move: Move, conversation: Conversation) -> str:
     if not move.calls:
         as_json = conversation.style == BARE and '{"final":' in conversation.instructions
         return json.dumps({"final": move.text}) if as_json else move.text
+    if conversation.style in names():
+        calls = [TextCall(call.name, call.arguments) for call in move.calls]
+        return render(calls, format=conversation.style)
     written = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})
     return f"```json\n{written}\n```" if conversation.style == FENCED else written
 

@@ -25,8 +25,9 @@ class ToolReport:
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
-    there. `style` says how a call is to be written: native, fenced (JSON in a code fence) or bare (JSON alone). `tight`
-    is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea for a final one."""
+    there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
+    format's name. `tight` is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea
+    for a final one."""
 
     seed: int | None
     instructions: str
@@ -44,8 +45,8 @@ class Conversation:
         return f"{self.instructions}\n{self.question}"
 
 
-def read_conversation(body: JsonObject) -> Conversation:
-    """Raises ValueError with a sentence when the body is no chat request."""
+def read_conversation(body: JsonObject, style: str = "") -> Conversation:
+    """`style` where the request itself does not show it. Raises ValueError with a sentence for no chat request."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ValueError("messages must be an array of objects")
@@ -60,7 +61,7 @@ def read_conversation(body: JsonObject) -> Conversation:
         functions=functions if body.get("tool_choice") != "none" else (),
         reports=tuple(_reports(messages[start + 1 :])),
         turns=sum(message.get("role") == "assistant" for message in messages[start + 1 :]),
-        style=_style(body, instructions, has_tools=bool(functions)),
+        style=style or _style(body, instructions, has_tools=bool(functions)),
         parallel=body.get("parallel_tool_calls") is not False,
         tight=isinstance(limit, int) and limit <= TIGHT,
         pleaded=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),

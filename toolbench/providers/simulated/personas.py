@@ -12,9 +12,10 @@ PERSONAS = Path(__file__).parent.parent / "data" / "personas.json"
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """`drift` names what it does wrong ("" for nothing); `rate` is the share of trials in which it does; `places` the
-    moves it befalls (see play.Move, or "any"); `once` means that only a first try is befallen, so that it recovers.
-    `median_ms` and `spread` describe a lognormal latency. `workarounds` are presets that strategy production adds.
+    """`group` is where lists put it. `drift` names what it does wrong ("" for nothing); `rate` is the share of trials
+    in which it does; `places` the moves it befalls (see play.Move, or "any"); `once` means that only a first try is
+    befallen, so that it recovers. `median_ms` and `spread` describe a lognormal latency. `workarounds` are presets that
+    strategy production adds.
 
     `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
     success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
@@ -22,6 +23,7 @@ class Persona:
     same stands under `streamed`."""
 
     slug: str
+    group: str
     title: str
     sentence: str
     drift: str
@@ -63,6 +65,7 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
     success = defaults["success"] | item.get("success", {})
     return Persona(
         slug=merged["slug"],
+        group=merged["group"],
         title=merged["title"],
         sentence=merged["sentence"],
         drift=merged["drift"],

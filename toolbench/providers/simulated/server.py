@@ -1,4 +1,5 @@
-"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/health`. Every answer says that it is
+"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`,
+`/health`. Every answer says that it is
 simulated, in the header `x-simulated`, which names the persona and, where it drifted, the drift."""
 
 import asyncio
@@ -33,6 +34,7 @@ class SimulatedServer:
         app.router.add_get("/health", self.health)
         app.router.add_get("/v1/models", self.models)
         app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_post("/v1/completions", self.completions)
         self.runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", port)
@@ -52,10 +54,17 @@ class SimulatedServer:
         return web.json_response({"object": "list", "data": [describe(p) for p in all_personas().values()]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, "messages")
+
+    async def completions(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, "prompt")
+
+    async def _answer(self, request: web.Request, asks: str) -> web.StreamResponse:
+        """`asks` is the key of the body that holds what is asked; the other route's key is passed over."""
         if not self._may(request):
             return _respond(_refused_key(), NAME)
         try:
-            body = _read(await request.read())
+            body = _read(await request.read(), asks)
         except ValueError as error:
             return _respond(error_reply(400, f"{error} (simulated)", "invalid_request_error"), NAME)
         persona = all_personas().get(str(body.get("model")))
@@ -90,14 +99,15 @@ class SimulatedServer:
             await asyncio.Event().wait()  # until the client goes away
 
 
-def _read(raw: bytes) -> JsonObject:
+def _read(raw: bytes, asks: str) -> JsonObject:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ValueError("the request is not JSON") from error
     if not isinstance(body, dict):
         raise ValueError("the request is not a JSON object")
-    return body
+    other = "prompt" if asks == "messages" else "messages"
+    return {asks: None, **{key: value for key, value in body.items() if key != other}}
 
 
 def _refused_key() -> Reply:

@@ -1,18 +1,20 @@
 """The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.http import QueryDict
 
-from toolbench.lab.launch_form import LaunchChoices
+from toolbench.lab.launch_form import LaunchChoices, ProviderChoices
 from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
+from toolbench.lab.run_request import STREAMS
 from toolbench.web.forms.json_object import JsonObjectField
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
+STREAM = [("none", "whole"), ("streamed", "streamed"), ("both", "both, each a configuration of its own")]
 INSTANCES = [
     ("parity", "the case study's own wording; weather and intent take turns through a fixed list"),
     ("drawn", "drawn anew for every repeat"),
@@ -23,13 +25,14 @@ class LaunchForm(forms.Form):
     """Multiple choices are checkboxes, so that the form works without a script."""
 
     title = forms.CharField(max_length=200, required=False, label="Title")
+    find = forms.CharField(max_length=100, required=False, label="Show only models with")
     models = forms.MultipleChoiceField(error_messages={"required": "Choose at least one model."})
     profiles = forms.MultipleChoiceField(initial=["default"])
     every_profile = forms.BooleanField(required=False, label="Every profile with every model")
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(initial=["production"])
     methods = forms.MultipleChoiceField(initial=["native"])
-    streamed = forms.BooleanField(required=False, label="Streamed answers")
+    stream = forms.ChoiceField(choices=STREAM, initial="none", required=False, label="Answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
     instance_kind = forms.ChoiceField(choices=INSTANCES, initial="parity", label="Instances")
     tool_use_mode = forms.ChoiceField(choices=MODES, initial="enforced", label="Tool use mode")
@@ -39,8 +42,13 @@ class LaunchForm(forms.Form):
     deadline_seconds = forms.FloatField(min_value=1, max_value=86_400, required=False, label="Give up on a trial after")
     overrides = JsonObjectField(required=False, label="Policy overrides")
 
-    def __init__(self, choices: LaunchChoices, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
+        """`set`, a button of the form, chooses a whole set of scenarios in place of what was chosen."""
+        sets = dict(choices.sets)
+        if data is not None and (chosen := sets.get(str(data.get("set")))):
+            data = data.copy()
+            data.setlist("scenarios", [*chosen])
+        super().__init__(data)
         self.choices = choices
         offered = {
             "models": [model for provider in choices.providers for model in provider.models],
@@ -54,6 +62,12 @@ class LaunchForm(forms.Form):
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
 
+    def shown_providers(self) -> tuple[ProviderChoices, ...]:
+        """With the models that the form's filter leaves, and those that are chosen."""
+        chosen = self["models"].value() or ()
+        shown = (provider.narrowed(self["find"].value() or "", chosen) for provider in self.choices.providers)
+        return tuple(provider for provider in shown if provider.groups)
+
     def to_request(self) -> RunRequest:
         """Only after is_valid()."""
         data = self.cleaned_data
@@ -64,7 +78,7 @@ class LaunchForm(forms.Form):
             enforce_applicability=not data["every_profile"],
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
-            streams=(data["streamed"],),
+            streams=STREAMS[data["stream"] or "none"],
             scenarios=tuple(data["scenarios"]),
             trials=data["trials"],
             instance_kind=data["instance_kind"],

@@ -28,6 +28,7 @@ class ProviderForm(forms.Form):
     name = forms.CharField(required=False, max_length=80, label="Name")
     base_url = forms.CharField(required=False, max_length=300, label="Base URL")
     api_prefix = forms.CharField(required=False, max_length=60, label="Prefix")
+    wire = forms.ChoiceField(required=False, label="API", choices=[("", "The template’s own"), *Provider.Wire.choices])
     key = forms.CharField(
         required=False,
         max_length=4000,
@@ -53,7 +54,7 @@ class ProviderForm(forms.Form):
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Any OpenAI-compatible endpoint"), *((one.slug, one.title) for one in templates())]
+        field.choices = [("", "Any other endpoint"), *((one.slug, one.title) for one in templates())]
 
     @classmethod
     def of(cls, provider: Provider) -> "ProviderForm":
@@ -72,6 +73,7 @@ class ProviderForm(forms.Form):
             base_url=typed or (known.base_url if known else ""),
             api_prefix=data["api_prefix"] or (known.api_prefix if known and not typed else "/v1"),
             template=data["template"],
+            wire=data["wire"] or (known.wire if known else Provider.Wire.CHAT),
             key=data["key"],
             key_env=data["key_env"],
             remove_key=data["remove_key"],

@@ -8,7 +8,7 @@ from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
 from toolbench.lab.metrics import Figure
-from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.rates import Rate, rate_of, rounded
 
 register = template.Library()
 
@@ -56,8 +56,8 @@ def span(duration: float | None) -> str:
     if duration is None:
         return "unknown"
     if duration < 90:
-        return f"{duration:.0f} s"
-    minutes = round(duration / 60)
+        return f"{rounded(duration)} s"
+    minutes = rounded(duration / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
@@ -90,7 +90,7 @@ def figure(value: Figure | None) -> str:
 def _written(number: float, unit: str) -> str:
     if unit == "ms":
         return seconds(number)
-    return money(number) if unit == "dollars" else intcomma(round(number), use_l10n=False)
+    return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
 
 
 @register.inclusion_tag("_mark.html")

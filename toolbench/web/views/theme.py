@@ -1,10 +1,10 @@
 """The switch between light, dark and the system's choice, kept in a cookie so that the first paint is right."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from toolbench.web.context import THEMES
+from toolbench.web.local_paths import local_path
 
 YEAR = 60 * 60 * 24 * 365
 
@@ -13,8 +13,6 @@ YEAR = 60 * 60 * 24 * 365
 def choose(request: HttpRequest) -> HttpResponse:
     """Sets the theme and goes back to the page it was asked from; an unknown theme means the system's."""
     theme = request.POST.get("theme", "system")
-    back = request.POST.get("next", "/")
-    safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
-    response = HttpResponseRedirect(back if safe else "/")
+    response = HttpResponseRedirect(local_path(request.POST.get("next", "")))
     response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR, samesite="Lax")
     return response

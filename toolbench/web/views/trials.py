@@ -2,14 +2,14 @@
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.annotating import annotate
 from toolbench.lab.models import Trial
 from toolbench.lab.trace import get_trace
 from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
+from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page
 
 SHOWN = {"outcome", "scenario", "failure_class", "sort", "search"}
@@ -44,6 +44,4 @@ def note(request: HttpRequest, trial_id: int) -> HttpResponse:
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     messages.success(request, "Saved.")
-    back = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
-    return HttpResponseRedirect(back) if back and safe else redirect("trial", trial_id)
+    return HttpResponseRedirect(local_path(request.POST.get("next", ""), reverse("trial", args=[trial_id])))

@@ -24,9 +24,13 @@ def _heading(heading: str) -> tuple[str, str]:
     return found["name"], found["id"] if found["place"] else ""
 
 
+def call_id(call: TextCall, place: int) -> str:
+    """A call's own id where it is one of Kimi's, else one made of its place."""
+    return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
+
+
 def _call(call: TextCall, place: int) -> str:
-    made = call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
-    return f"{BEGIN}{made}{ARGUMENTS}{spaced_json(call.arguments)}{END}"
+    return f"{BEGIN}{call_id(call, place)}{ARGUMENTS}{spaced_json(call.arguments)}{END}"
 
 
 KIMI_K2 = Format(

@@ -1,0 +1,99 @@
+"""Fuzzing of all that reads what models and endpoints write, guided by coverage.
+
+`nice -n 19 python -m benchmarks.fuzz --seconds 1200`. Ends at the first broken promise, whose input is kept in the
+folder `--kept`; the same command with `--again FILE` runs that input alone."""
+
+import argparse
+import importlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+import atheris
+
+LONGEST = 4096  # bytes of one input
+ONE_IN = 64  # inputs whose growth is looked at
+
+
+def fuzzed() -> ModuleType:
+    """The targets, with the engine's code watched for coverage."""
+    with atheris.instrument_imports(include=["toolbench.engine"]):
+        return importlib.import_module("benchmarks.fuzz.targets")
+
+
+def words() -> list[str]:
+    """What formats and endpoints write, for the fuzzer to put together."""
+    registry = importlib.import_module("toolbench.engine.formats.registry")
+    found = {
+        '"choices"',
+        '"delta"',
+        '"tool_calls"',
+        '"arguments"',
+        '"name"',
+        "data: ",
+        "[DONE]",
+        "```json",
+        "get_weather",
+    }
+    for form in registry.FORMATS:
+        found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
+        for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
+            found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
+    return sorted(word for word in found if word.strip())
+
+
+def seeds() -> list[str]:
+    """A call in every format, a body and a stream."""
+    formats = importlib.import_module("toolbench.engine.formats")
+    call = formats.TextCall("get_weather", {"city": "Oslo", "days": 2, "at": {"x": [1, None]}}, "abc123def")
+    written = [formats.render([call, call], format=name, text="So.") for name in formats.names()]
+    message = {"content": "So.", "tool_calls": [{"id": "a", "function": {"name": "ping", "arguments": "{}"}}]}
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
+    delta = json.dumps({"choices": [{"delta": message, "finish_reason": "stop"}]})
+    return [*written, body, f"data: {delta}\n\ndata: [DONE]\n\n"]
+
+
+def _prepare(folder: Path) -> list[str]:
+    """Files for the fuzzer: the words, and the first inputs."""
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for place, text in enumerate(seeds()):
+        for target in range(4):
+            (corpus / f"{place}-{target}").write_bytes(bytes([target, 0, 1, place % 256, 3]) + text.encode())
+    lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in words())
+    (folder / "words").write_text("".join(f'"{line}"\n' for line in lines))
+    return [f"-dict={folder / 'words'}", str(corpus)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=1200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kept", type=Path, default=Path("var/fuzz"), help="folder for inputs that break a promise")
+    parser.add_argument("--again", type=Path, help="run this input alone")
+    options = parser.parse_args()
+    targets = fuzzed()
+
+    def one(data: bytes) -> None:
+        """The first five bytes choose the target, whether growth is looked at, and where the text is cut."""
+        text = data[5:].decode("utf-8", "surrogateescape")
+        target = targets.TARGETS[data[0] % len(targets.TARGETS)] if data else targets.formats
+        target(text, [data[3] * 7, data[4] * 3, data[3] * 31 + data[4]] if len(data) > 5 else ())
+        if data[1:2] == b"\x01" and data[2:3] < bytes([256 // ONE_IN]):
+            targets.check_growth(target, text)
+
+    if options.again:
+        one(options.again.read_bytes())
+        return
+    options.kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        limits = [f"-max_total_time={options.seconds}", f"-max_len={LONGEST}", f"-seed={options.seed}", "-timeout=60"]
+        kept = [f"-artifact_prefix={options.kept}/", "-print_final_stats=1"]
+        atheris.Setup([sys.argv[0], *limits, *kept, *_prepare(Path(folder))], one)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What is fuzzed: everything that reads what a model or an endpoint wrote. Each target raises Violated when a promise
+is broken: no exception, pieces give what the whole gives, time grows with the length and no faster."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import AnyStr
+
+from toolbench.engine.arguments import read_arguments
+from toolbench.engine.errors import BadJson, MalformedAnswer
+from toolbench.engine.events import Decoder
+from toolbench.engine.formats import names, parse, stream
+from toolbench.engine.formats.literals import read_value
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import Turn
+from toolbench.engine.partial_json import read_partial
+from toolbench.engine.policy import resolve
+from toolbench.engine.sse import EventReader
+from toolbench.engine.streaming import StreamDecoder
+from toolbench.engine.text_json import TextJson
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.turn import prepare_turns, read_answer
+from toolbench.engine.wire import Answer, BodyDecoder
+
+TOOLS = (
+    ToolDefinition("ping", "Says it is there.", {"type": "object", "properties": {}}),
+    ToolDefinition(
+        "get_weather",
+        "The weather.",
+        {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "wide": {"type": "boolean"},
+                "at": {"type": "object"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["city"],
+        },
+    ),
+)
+FORMATS = names()
+SHORT, LONG = 16, 128  # how often a text is repeated to see whether time grows with its length
+SLOW_SECONDS = 0.2  # what a repeated text may take before growth is looked at
+STEEPEST = 3 * LONG / SHORT
+_SETUP = prepare_turns("m", resolve([]).policy, system="", tools=ToolRegistry(TOOLS), options={}, seed=None)
+
+
+class Violated(AssertionError):
+    """A promise was broken; the message says which."""
+
+
+def formats(text: str, cuts: Sequence[int]) -> None:
+    """The first character chooses the format, every other one `auto`."""
+    form = FORMATS[ord(text[0]) % len(FORMATS)] if text and ord(text[0]) % 2 else "auto"
+    decoder = stream(form, TOOLS)
+    for piece in _pieces(text[1:], cuts):
+        decoder.feed(piece)
+    _same(f"{form} in pieces", decoder.close(), parse(text[1:], format=form, tools=TOOLS))
+    for call in parse(text[1:], format=form, tools=TOOLS).calls:
+        write_json(call.arguments)
+
+
+def arguments(text: str, cuts: Sequence[int]) -> None:
+    read = read_arguments(text, 100_000)
+    if read.arguments is not None:
+        write_json(read.arguments)
+
+
+def partial_json(text: str, cuts: Sequence[int]) -> None:
+    for end in [*sorted(cut % (len(text) + 1) for cut in cuts), len(text)]:
+        read_partial(text[:end])
+
+
+def literals(text: str, cuts: Sequence[int]) -> None:
+    with suppress(BadJson):
+        write_json(read_value(text))
+
+
+def text_json(text: str, cuts: Sequence[int]) -> None:
+    TextJson().read({"role": "assistant", "content": text}, TOOLS)
+
+
+def bodies(text: str, cuts: Sequence[int]) -> None:
+    _same_answer(lambda: BodyDecoder(_read), _bytes(text), cuts)
+
+
+def streams(text: str, cuts: Sequence[int]) -> None:
+    _same_answer(lambda: StreamDecoder(_read), _bytes(text), cuts)
+
+
+def events(text: str, cuts: Sequence[int]) -> None:
+    body = _bytes(text)
+    whole, split = EventReader(), EventReader()
+    together = [*whole.feed(body), *whole.close()]
+    apart = [event for piece in _pieces(body, cuts) for event in split.feed(piece)]
+    _same("events in pieces", [*apart, *split.close()], together)
+
+
+TARGETS: tuple[Callable[[str, Sequence[int]], None], ...] = (
+    formats,
+    streams,
+    formats,
+    bodies,
+    formats,
+    arguments,
+    literals,
+    text_json,
+    partial_json,
+    events,
+)
+
+
+def check_growth(target: Callable[[str, Sequence[int]], None], text: str) -> None:
+    """Raises Violated when eight times the text takes more than three times eight times as long."""
+    short = _seconds(target, text * SHORT)
+    long = _seconds(target, text * LONG)
+    if long > SLOW_SECONDS and long > STEEPEST * short:
+        short = min(_seconds(target, text * SHORT) for _ in range(3))
+        long = min(_seconds(target, text * LONG) for _ in range(3))
+        if long > SLOW_SECONDS and long > STEEPEST * short:
+            raise Violated(f"{target.__name__}: {len(text)} × {SHORT}: {short:.4f} s, × {LONG}: {long:.4f} s: {text!r}")
+
+
+def _seconds(target: Callable[[str, Sequence[int]], None], text: str) -> float:
+    began = time.process_time()
+    target(text, ())
+    return time.process_time() - began
+
+
+def _read(answer: Answer) -> Turn:
+    return read_answer(_SETUP, answer, with_tools=True)
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8, with lone surrogates as they are: bytes that are no UTF-8."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _same_answer(opened: Callable[[], Decoder], body: bytes, cuts: Sequence[int]) -> None:
+    whole, split = opened(), opened()
+    whole.feed(body)
+    for piece in _pieces(body, cuts):
+        split.feed(piece)
+    _same("an answer in pieces", _closed(split), _closed(whole))
+
+
+def _closed(decoder: Decoder) -> Turn | str:
+    try:
+        return decoder.close()
+    except MalformedAnswer as error:
+        return error.code
+
+
+def _same(what: str, apart: object, together: object) -> None:
+    if apart != together and repr(apart) != repr(together):
+        raise Violated(f"{what} differs: {apart!r} is not {together!r}")
+
+
+def _pieces(text: AnyStr, cuts: Sequence[int]) -> Iterator[AnyStr]:
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    yield from (text[start:end] for start, end in pairwise(places))

@@ -1,0 +1,20 @@
+// Narrows the list of models while one types; what is chosen stays. Without it the Filter button asks the server.
+const field = document.querySelector("[data-find]");
+
+function narrow() {
+  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const label of document.querySelectorAll("label[data-findable]")) {
+    const text = label.textContent.toLowerCase();
+    label.hidden = !label.querySelector("input").checked && !words.every((word) => text.includes(word));
+  }
+  for (const block of document.querySelectorAll("div[data-findable], fieldset[data-findable]")) {
+    block.hidden = !block.querySelector("label[data-findable]:not([hidden])");
+  }
+  const shown = document.querySelectorAll("label[data-findable]:not([hidden])").length;
+  document.querySelector("[data-found]").textContent = words.length ? `${shown} shown; what is chosen stays.` : "";
+}
+
+field?.addEventListener("input", narrow);
+field?.addEventListener("keydown", (event) => {
+  if (event.key === "Enter") event.preventDefault();
+});

@@ -1,0 +1,112 @@
+"""Schemas drawn at random, with values that fit them or nearly do."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+CHARACTERS = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from('"\\\n\t/ü')
+TEXTS = st.text(CHARACTERS, max_size=6)
+PATTERNS = {
+    "^[a-c]{2,4}$": ("ab", "abcd", "a", "abx"),
+    r"^\d+(-\d+)?$": ("1", "12-3", "-", "1-"),
+    "^(foo|bar)+$": ("foo", "foobar", "fob", ""),
+    r'^[^"a]\\?$': ("b", "\\", "b\\", '"'),
+    "b": ("b", "abc", "", "x"),
+    "^x|y$": ("xa", "ay", "ax", "ya"),
+    r"^\S.\W$": ("ab!", "a\n!", " b!", "üb-"),
+}
+NAMES = st.sampled_from(["a", "b", "ab", "name", "ü", 'q"'])
+ANY = st.none() | st.booleans() | st.integers(-200, 200) | TEXTS
+SMALL = st.integers(-150, 150)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> dict[str, Any]:
+    if draw(st.booleans()):
+        return {"type": "string", "pattern": draw(st.sampled_from(sorted(PATTERNS)))}
+    least = draw(st.integers(0, 3))
+    return {"type": "string", "minLength": least, "maxLength": least + draw(st.integers(0, 3))}
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn) -> dict[str, Any]:
+    low, high = sorted((draw(SMALL), draw(SMALL)))
+    bounds = {"minimum": low, "maximum": high}
+    return {"type": "integer", **draw(st.fixed_dictionaries({}, optional={k: st.just(v) for k, v in bounds.items()}))}
+
+
+def _arrays(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    sizes = st.tuples(st.integers(0, 2), st.integers(0, 2))
+    plain = st.tuples(inner, sizes).map(
+        lambda given: {"type": "array", "items": given[0], "minItems": given[1][0], "maxItems": sum(given[1])}
+    )
+    tuples = st.tuples(st.lists(inner, min_size=1, max_size=2), inner | st.just(False), st.integers(0, 2)).map(
+        lambda given: {"type": "array", "prefixItems": given[0], "items": given[1], "minItems": given[2], "maxItems": 3}
+    )
+    return plain | tuples
+
+
+@st.composite
+def _objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
+    required = [name for name in properties if draw(st.booleans())]
+    others = draw(st.just(False) | st.just(False) | inner)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": others}
+
+
+SCALARS = (
+    texts()
+    | whole_numbers()
+    | st.sampled_from([{"type": "boolean"}, {"type": "null"}, {"type": "number"}])
+    | st.lists(ANY, min_size=1, max_size=3).map(lambda values: {"enum": values})
+    | ANY.map(lambda value: {"const": value})
+)
+SCHEMAS = st.recursive(
+    SCALARS,
+    lambda inner: (
+        _arrays(inner) | _objects(inner) | st.lists(inner, min_size=2, max_size=3).map(lambda a: {"anyOf": a})
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def values(draw: st.DrawFn, schema: Any) -> Any:
+    """A value that fits the schema, or misses it in one way or another."""
+    if not isinstance(schema, dict) or draw(st.integers(0, 11)) == 0:
+        return draw(ANY)
+    if "anyOf" in schema:
+        return draw(values(draw(st.sampled_from(schema["anyOf"]))))
+    if "const" in schema or "enum" in schema:
+        return draw(st.sampled_from(schema.get("enum", [schema.get("const")])))
+    if "pattern" in schema:
+        return draw(st.sampled_from(PATTERNS[schema["pattern"]]) | TEXTS)
+    plain = {
+        "string": TEXTS,
+        "integer": SMALL,
+        "number": st.integers(-99, 99) | st.sampled_from([0.5, -1.25, 3e20, 1e-7]),
+        "boolean": st.booleans(),
+        "null": st.none(),
+    }
+    if schema["type"] in plain:
+        return draw(plain[schema["type"]])
+    return draw(_items(schema) if schema["type"] == "array" else _members(schema))
+
+
+@st.composite
+def _items(draw: st.DrawFn, schema: Any) -> list[Any]:
+    first = schema.get("prefixItems", [])
+    count = draw(st.integers(0, schema["maxItems"] + 1))
+    return [draw(values(first[at] if at < len(first) else schema["items"])) for at in range(count)]
+
+
+@st.composite
+def _members(draw: st.DrawFn, schema: Any) -> dict[str, Any]:
+    """Keys in the order of the schema, as grammars have them; further ones behind."""
+    found = {
+        name: draw(values(part))
+        for name, part in schema["properties"].items()
+        if draw(st.integers(0, 5)) > (0 if name in schema["required"] else 3)
+    }
+    others = draw(st.lists(st.sampled_from(["z", "abc", "a", ""]), max_size=1))
+    return {**found, **{name: draw(values(schema["additionalProperties"])) for name in others if name not in found}}

@@ -1,0 +1,55 @@
+import json
+from typing import Any
+
+import pytest
+
+from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.errors import PlanError
+
+TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"properties": {"a": {"type": "string", "not": {}}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "field", "wrapped"),
+    [
+        ("response_format", "response_format", ["json_schema", "schema", "anyOf"]),
+        ("strict", "response_format", ["json_schema", "schema", "properties", "answer", "anyOf"]),
+        ("strict_tools", "tools", [0, "function", "strict"]),
+        ("structured_outputs", "structured_outputs", ["json", "anyOf"]),
+        ("grammar", "grammar", []),
+        ("gbnf", "grammar", []),
+        ("fireworks_grammar", "response_format", ["grammar"]),
+    ],
+)
+def test_every_constraint_has_its_own_place_in_the_request(constraint: str, field: str, wrapped: list[Any]) -> None:
+    compiled = compile_constraint([TOOL], constraint, Asked())
+    assert list(compiled.fields) == [field]
+    found = compiled.fields[field]
+    for step in wrapped:
+        found = found[step]
+    assert found
+    assert compiled.grammar == (found if isinstance(found, str) else "")
+    assert [dropped.keyword for dropped in compiled.dropped] == ["not"]
+    json.dumps(compiled.fields)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_equal_sets_of_tools_are_compiled_once(constraint: str) -> None:
+    first = compile_constraint([TOOL], constraint, Asked())
+    assert compile_constraint(json.loads(json.dumps([TOOL])), constraint, Asked()) is first
+    renamed = {"type": "function", "function": {**TOOL["function"], "name": "g"}}
+    assert compile_constraint([renamed], constraint, Asked()) is not first
+    assert compile_constraint([TOOL], constraint, Asked(final=False)) is not first
+
+
+@pytest.mark.parametrize(
+    ("constraint", "asked"),
+    [("xml", Asked()), ("response_format", Asked(format="hermes")), ("gbnf", Asked(format="x"))],
+)
+def test_what_cannot_be_held_is_refused(constraint: str, asked: Asked) -> None:
+    with pytest.raises(PlanError):
+        compile_constraint([TOOL], constraint, asked)

@@ -1,0 +1,112 @@
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.constrain.oracle import Oracle
+from tests.engine.constrain.schemas import SCHEMAS, values
+from toolbench.engine import formats
+from toolbench.engine.constrain.answers import Answers, answers_of, as_schema
+from toolbench.engine.constrain.dialects import GBNF, LLGUIDANCE, Limits
+from toolbench.engine.constrain.forms import form_named
+from toolbench.engine.constrain.grammars import gbnf, llguidance
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.values import TextCall
+
+LIMITS = Limits(max_string=40, max_items=4)
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"properties": {key: {"type": "integer"}}}}}
+    for name, key in (("f", "x"), ("g", "y"))
+]
+JSON_FORMATS = (
+    "hermes",
+    "generic_xml",
+    "llama3_json",
+    "mistral_v13",
+    "phi4",
+    "kimi_k2",
+    "fenced_json",
+    "functionary_v31",
+)
+
+
+def answers(dialect: Any, *, final: bool = True, many: int = 1) -> Answers:
+    return answers_of(TOOLS, final=final, dialect=dialect, limits=LIMITS, many=many)
+
+
+def both(format: str, *, final: bool = True, many: int = 1) -> list[Oracle]:
+    """The same answers held by GBNF and by llguidance."""
+    return [
+        Oracle(gbnf(answers(GBNF, final=final, many=many), LIMITS, format)),
+        Oracle(llguidance(answers(LLGUIDANCE, final=final, many=many), LIMITS, format)),
+    ]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), schema=SCHEMAS)
+def test_llguidance_holds_every_keyword_that_its_dialect_keeps(data: st.DataObject, schema: Any) -> None:
+    parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    tool = {"function": {"name": "f", "parameters": parameters}}
+    made = answers_of([tool], final=False, dialect=LLGUIDANCE, limits=LIMITS)
+    oracle, whole = Oracle(llguidance(made, LIMITS)), as_schema(made)
+    for _ in range(4):
+        value = data.draw(values(schema))
+        if oracle.takes_call("f", {"a": value}):
+            assert jsonschema_rs.is_valid(whole, {"name": "f", "arguments": {"a": value}})
+
+
+def test_each_name_has_its_own_arguments() -> None:
+    for oracle in both(""):
+        assert oracle.takes('{"name":"f","arguments":{"x":1}}')
+        assert not oracle.takes('{"name":"f","arguments":{"y":1}}')
+        assert not oracle.takes('{"name":"h","arguments":{}}')
+
+
+def test_a_final_text_is_taken_only_where_one_is_allowed() -> None:
+    assert [oracle.takes('{"final":"Done."}') for oracle in both("")] == [True, True]
+    assert [oracle.takes('{"final":"Done."}') for oracle in both("", final=False)] == [False, False]
+
+
+def test_several_calls_stand_in_a_list_up_to_their_number() -> None:
+    call = '{"name":"f","arguments":{}}'
+    for oracle in both("", many=2):
+        taken = [oracle.takes(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
+        assert taken == [False, True, True, False]
+        assert not oracle.takes(call)
+
+
+@pytest.mark.parametrize("format", JSON_FORMATS)
+def test_a_grammar_of_a_text_format_takes_what_the_format_writes_and_reads_back(format: str) -> None:
+    call = TextCall("g", {"y": -7})
+    written = formats.render([call], format=format)
+    read = formats.parse(written, format=format, tools=TOOLS).calls
+    assert [(one.name, one.arguments) for one in read] == [("g", {"y": -7})]
+    for oracle in both(format, final=False):
+        assert oracle.takes(written.replace(": -7", ":-7").replace("{ ", "{"))
+        assert not oracle.takes(written.replace("-7", '"-7"').replace(": ", ":"))
+        assert not oracle.takes("Hello.")
+
+
+@pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
+def test_a_text_format_repeats_calls_and_lets_text_through_that_looks_like_none(format: str) -> None:
+    written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
+    for oracle in both(format, many=2):
+        assert oracle.takes(written)
+        assert not oracle.takes(written + written)
+        assert oracle.takes("It rains.")
+        assert not oracle.takes("<tool")
+
+
+@pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])
+def test_a_format_whose_arguments_are_no_json_has_no_grammar(format: str) -> None:
+    with pytest.raises(PlanError):
+        form_named(format)
+
+
+def test_what_a_text_format_cannot_tell_apart_is_refused() -> None:
+    with pytest.raises(PlanError, match="by their place"):
+        gbnf(answers(GBNF, final=False, many=2), LIMITS, "kimi_k2")
+    with pytest.raises(PlanError, match="free text"):
+        llguidance(answers(LLGUIDANCE), LIMITS, "react")

@@ -1,0 +1,126 @@
+import pytest
+
+from toolbench.engine import formats
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of
+from toolbench.engine.formats.turns import TURNS
+from toolbench.engine.messages import JsonObject
+
+TOOL: JsonObject = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
+TALK = (
+    Said("system", "Be brief."),
+    Said("user", "And in Oslo?"),
+    Said("assistant", "Let me see.", calls=(CALL,)),
+    Said("result", "4 degrees", calls=(CALL,)),
+    Said("assistant", "It is cold."),
+    Said("user", "Thank you."),
+)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_everything_said_is_told_once_and_in_order(name: str) -> None:
+    prompt = render_conversation(TALK, format=name, tools=[TOOL])
+    places = [prompt.find(one.text) for one in TALK]
+    assert [prompt.count(one.text) for one in TALK] == [1] * len(TALK)
+    assert places == sorted(places)
+    assert prompt.count(render_tools([TOOL], format=name).strip("\n")) == 1
+    assert prompt.endswith(turns_of(name).asks)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
+    """What the history shows the model is what we would read if the model wrote it."""
+    asked, went_on = TALK[:2], TALK[:3]
+    before = render_conversation(asked, format=name, tools=[TOOL])
+    after = render_conversation(went_on, format=name, tools=[TOOL])
+    turn = after.removeprefix(before).removesuffix(turns_of(name).asks)
+    parsed = parse(turn, format=name, tools=[TOOL])
+    assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
+    assert parsed.text.startswith("Let me see.")
+
+
+def test_hermes_turns_are_chatml() -> None:
+    assert render_conversation(TALK[1:4], format="hermes") == (
+        "<|im_start|>user\nAnd in Oslo?<|im_end|>\n"
+        "<|im_start|>assistant\nLet me see.\n\n"
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n<tool_response>\n4 degrees\n</tool_response><|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+
+
+def test_llama_gives_results_as_ipython_and_ends_a_call_once() -> None:
+    prompt = render_conversation(TALK[1:4], format="llama3_python_tag")
+    assert prompt.endswith(
+        '<|python_tag|>{"name": "get_weather", "arguments": {"city": "Oslo"}}<|eom_id|>'
+        '<|start_header_id|>ipython<|end_header_id|>\n\n{"output":"4 degrees"}<|eot_id|>'
+        "<|start_header_id|>assistant<|end_header_id|>\n\n"
+    )
+
+
+def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
+    prompt = render_conversation(TALK[1:], format="harmony")
+    assert (
+        "<|start|>assistant<|channel|>commentary<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary "
+        'to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>'
+        "<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>4 degrees<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>It is cold.<|end|>"
+    ) in prompt
+
+
+def test_gemma_4_goes_on_in_the_turn_that_called() -> None:
+    assert render_conversation(TALK[1:4], format="gemma4").endswith(
+        '<tool_call|><|tool_response>response:get_weather{value:<|"|>4 degrees<|"|>}<tool_response|>'
+    )
+
+
+def test_a_family_without_a_system_turn_has_that_text_before_the_users() -> None:
+    assert render_conversation(TALK[:2], format="mistral_v3") == "[INST] Be brief.\n\nAnd in Oslo?[/INST]"
+    assert render_conversation(TALK[:1], format="mistral_v3") == "[INST] Be brief.[/INST]"
+
+
+def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
+    said = [Said("system", "One."), Said("system", "Two."), Said("user", "Go."), Said("system", "Three.")]
+    prompt = render_conversation(said, format="hermes")
+    assert prompt.startswith("<|im_start|>system\nOne.\n\nTwo.<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n")
+    assert "<|im_start|>system\nThree.<|im_end|>\n" in prompt
+
+
+def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of_nine() -> None:
+    prompt = render_conversation(TALK, format="mistral_v3", tools=[TOOL])
+    assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
+    assert '"id": "call00000"' in prompt
+    assert '"call_id":"call00000"' in prompt
+
+
+def test_kimis_ids_count_over_the_whole_conversation() -> None:
+    again = TextCall("get_weather", {"city": "Rome"}, "call_def")
+    said = [*TALK[1:4], Said("assistant", "", calls=(again,)), Said("result", "20 degrees", calls=(again,))]
+    prompt = render_conversation(said, format="kimi_k2")
+    assert prompt.count("functions.get_weather:0") == prompt.count("functions.get_weather:1") == 2
+
+
+def test_results_of_one_answer_stand_together() -> None:
+    other = TextCall("get_weather", {"city": "Rome"}, "b")
+    said = [
+        Said("user", "Both?"),
+        Said("assistant", "", calls=(CALL, other)),
+        Said("result", "4", calls=(CALL,)),
+        Said("result", "20", calls=(other,)),
+    ]
+    expected = "<|im_start|>user\n<tool_response>\n4\n</tool_response>\n<tool_response>\n20\n</tool_response><|im_end|>"
+    assert expected in render_conversation(said, format="hermes")
+
+
+@pytest.mark.parametrize("name", sorted(set(formats.names()) - set(TURNS)))
+def test_a_format_without_turn_tokens_is_refused_and_the_others_are_named(name: str) -> None:
+    with pytest.raises(PlanError, match=f"{name}.*Known are those of hermes"):
+        turns_of(name)

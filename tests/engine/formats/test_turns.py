@@ -1,0 +1,25 @@
+import pytest
+
+from toolbench.engine import formats
+from toolbench.engine.formats.turns import TURNS, Turns
+
+BEFORE_ALL = ("<s>", "<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<|startoftext|>", "<BOS_TOKEN>")
+
+
+def test_turns_belong_to_formats_there_are() -> None:
+    assert set(TURNS) <= set(formats.names())
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_nothing_says_again_what_the_server_puts_in_front(name: str) -> None:
+    turns = TURNS[name]
+    texts = [turns.begins, turns.asks, *turns.user, *turns.assistant, *(turns.system or ())]
+    assert not [text for text in texts for token in BEFORE_ALL if token in text]
+
+
+@pytest.mark.parametrize("turns", TURNS.values(), ids=TURNS)
+def test_an_answer_ends_where_the_assistants_turn_does(turns: Turns) -> None:
+    """Else the model would go on to speak for the others. Two families end a turn with the head of the next one."""
+    ends = turns.assistant[1].strip() or turns.text[1]
+    assert turns.stops
+    assert ends in (*turns.stops, "", "<|end|>")

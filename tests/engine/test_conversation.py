@@ -1,0 +1,65 @@
+import pytest
+
+from tests.engine.scripted import GET, TOOLS, answer, call, calling, play
+from toolbench.engine.conversation import BROKEN_OFF, Conversation
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.events import End, Ended, Stop, StopReason
+from toolbench.engine.tool_choice import ToolChoice
+from toolbench.engine.tools import ToolRegistry
+
+
+def ended(conversation: Conversation, text: str, *script: bytes | Stop) -> Ended:
+    """What one run of the loop over the conversation comes to."""
+    return play(conversation.say(text), script).ended
+
+
+def test_what_was_said_called_and_answered_is_there_the_next_time() -> None:
+    conversation = Conversation("m-1", TOOLS)
+
+    first = ended(conversation, "Read it.", calling(call()), answer("Read."))
+    assert conversation.take(first)
+    second = play(conversation.say("And now?"), [answer("Nothing new.")])
+
+    assert [message["role"] for message in second.bodies[0]["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert second.bodies[0]["messages"][-1]["content"] == "And now?"
+
+
+def test_saying_changes_nothing_before_the_end_is_taken() -> None:
+    conversation = Conversation("m-1", TOOLS)
+
+    assert conversation.say("One.").history == ()
+    assert conversation.say("Two.").history == ()
+
+
+def test_a_run_that_broke_off_leaves_the_conversation_as_it_was() -> None:
+    """A call without its result would be refused by most endpoints."""
+    conversation = Conversation("m-1", TOOLS)
+    conversation.take(ended(conversation, "Hello.", answer("Hello!")))
+    before = conversation.history
+
+    broken = ended(conversation, "Read it.", calling(call()), Stop(StopReason.CANCELLED))
+
+    assert broken.end is End.CANCELLED
+    assert not conversation.take(broken)
+    assert conversation.history == before
+
+
+def test_every_end_is_kept_or_broken_off() -> None:
+    assert set(End) - BROKEN_OFF == {End.FINAL, End.NO_TOOL_CALLS, End.TOOL_ERROR, End.MAX_TURNS_EXCEEDED}
+
+
+def test_settings_are_the_policys_own_keys() -> None:
+    conversation = Conversation.with_settings(
+        "m-1", ToolRegistry((GET,)), tool_choice=ToolChoice.named("state_get"), max_turns=3
+    )
+
+    assert conversation.policy.max_turns == 3
+    assert conversation.policy.tool_choice == {"type": "function", "function": {"name": "state_get"}}
+    with pytest.raises(PolicyError, match="max_turn: unknown key"):
+        Conversation.with_settings("m-1", TOOLS, max_turn=3)

@@ -1,0 +1,18 @@
+from toolbench.evals.bfcl.cases import CATEGORIES, cases
+
+
+def test_all_single_turn_python_cases_are_there() -> None:
+    counts = {category: len(list(cases([category]))) for category in CATEGORIES}
+
+    assert sum(counts.values()) == 2351
+    assert counts["live_multiple"] == 1053
+
+
+def test_a_case_has_its_question_its_tools_as_json_schema_and_what_is_accepted() -> None:
+    first = next(cases(["simple_python"]))
+
+    assert first.id == "simple_python_0"
+    assert first.question[0]["role"] == "user"
+    function = first.tools[0]["function"]
+    assert function["parameters"]["type"] == "object"
+    assert set(first.answers[0]) == {function["name"]}

@@ -1,0 +1,21 @@
+from toolbench.evals.bfcl.schemas import json_schema
+
+
+def test_types_get_the_names_that_json_schema_has_and_a_parameter_called_type_stays() -> None:
+    described = {
+        "type": "dict",
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "float", "description": "A dict", "default": "float"},
+            "at": {"type": "tuple", "items": {"type": "dict", "properties": {"x": {"type": "any"}}}},
+        },
+    }
+
+    assert json_schema(described) == {
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"type": "number", "description": "A dict", "default": "float"},
+            "at": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
+        },
+    }

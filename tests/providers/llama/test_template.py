@@ -1,0 +1,45 @@
+"""The method template against llama.cpp: our prompt goes in as it is, and what comes back is read in its format."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.providers.drives import OSLO, Notes, driven, plan
+from toolbench.engine.events import End
+from toolbench.engine.messages import Message
+from toolbench.providers.announcement import Announcement
+from toolbench.providers.endpoint import Endpoint, Timeouts
+
+pytestmark = pytest.mark.local_model
+
+
+def example(city: str) -> list[Message]:
+    call = {"id": city, "type": "function", "function": {"name": OSLO[0], "arguments": f'{{"city": "{city}"}}'}}
+    return [
+        {"role": "user", "content": f"Weather in {city}?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": city, "content": f'{{"ok":true,"data":{{"city":"{city}"}}}}'},
+        {"role": "assistant", "content": f"It is sunny in {city}."},
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("prompt_endpoint", ["completions", "llama"])
+def test_a_prompt_of_ours_is_completed_and_read(own: Announcement, prompt_endpoint: str, stream: bool) -> None:
+    given = plan(
+        method="template",
+        prompt_endpoint=prompt_endpoint,
+        max_turns=2,
+        llm_options_defaults={"max_tokens": 64, "temperature": 0},
+    )
+    notes = Notes()
+    endpoint = Endpoint(own.url, own.model, key=own.key, seeded=True, timeouts=Timeouts(read=120))
+    ended = driven(endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), stream=stream, seed=1))
+    assert ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    assert set(notes.codes) == {""}
+    first = ended.turns[0].answer
+    assert first is not None
+    assert first.text or first.calls_found
+    assert "<|im_end|>" not in first.text
+    assert first.usage is not None
+    assert first.usage.input_tokens

@@ -1,0 +1,70 @@
+"""Probing in tests: the personas over real HTTP, or a scripted provider, without waiting."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from toolbench.engine.capabilities import Capabilities
+from toolbench.engine.events import ExchangeError
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.probing.conformance import probe_first_use
+from toolbench.providers.probing.prober import Prober
+from toolbench.providers.probing.values import Check, learned
+from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.simulated.server import SimulatedServer
+
+Probe = Callable[[Prober], AsyncIterator[Check]]
+WORD = "kestrel-4821"
+
+
+class Found:
+    """What a probe found, with the exchanges it took."""
+
+    def __init__(self, checks: list[Check], exchanges: list[ExchangeStep]) -> None:
+        self.checks = {check.slug: check for check in checks}
+        self.exchanges = exchanges
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return learned(self.checks.values())
+
+    @property
+    def errors(self) -> list[ExchangeError]:
+        return [step.error for step in self.exchanges if step.error]
+
+
+class _Impatient(Prober):
+    async def back_off(self, seconds: float) -> None: ...
+
+
+def probed(endpoint: Endpoint, probe: Probe = probe_first_use) -> Found:
+    async def run() -> Found:
+        async with Door() as door:
+            return await _probed(endpoint, door, probe)
+
+    return asyncio.run(run())
+
+
+def probed_personas(names: Iterable[str], probe: Probe = probe_first_use) -> dict[str, Found]:
+    """Each persona probed once, on one server."""
+
+    async def run() -> dict[str, Found]:
+        server = SimulatedServer(latency=0)
+        await server.start()
+        limits = Timeouts(connect=5, read=1, deadline=20)
+        try:
+            async with Door() as door:
+                endpoints = {name: Endpoint(server.url, name, key=server.key, timeouts=limits) for name in names}
+                return {name: await _probed(endpoint, door, probe) for name, endpoint in endpoints.items()}
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+async def _probed(endpoint: Endpoint, door: Door, probe: Probe) -> Found:
+    async def permit() -> None: ...
+
+    prober = _Impatient(endpoint, door, lambda check, step: None, permit, time.monotonic, WORD)
+    return Found([check async for check in probe(prober)], prober.exchanges)

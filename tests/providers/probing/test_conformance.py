@@ -1,0 +1,198 @@
+import json
+from typing import Any
+
+import pytest
+
+from tests.providers.probing.probes import Found, probed, probed_personas
+from toolbench.providers.probing.conformance import QUESTIONS, TITLES, probe_conformance
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, says
+
+PERSONAS = ("perfect", "equal-ids", "blank-ids", "tools-dropped", "stream-no-index", "key-refused", "several-at-once")
+
+
+@pytest.fixture(scope="module")
+def personas() -> dict[str, Found]:
+    return probed_personas(PERSONAS, probe_conformance)
+
+
+def outcomes(found: Found) -> dict[str, str]:
+    return {slug: check.outcome for slug, check in found.checks.items()}
+
+
+def test_every_question_gets_an_answer_and_has_a_title(personas: dict[str, Found]) -> None:
+    assert all(personas[name].checks.keys() == TITLES.keys() for name in PERSONAS)
+    assert len(TITLES) == len(QUESTIONS)
+
+
+def test_an_endpoint_that_does_everything_right_passes_what_can_be_told(personas: dict[str, Found]) -> None:
+    found = personas["perfect"]
+
+    assert {slug for slug, outcome in outcomes(found).items() if outcome == "failed"} == {
+        "constraints",  # the simulated server holds nobody to a schema
+        "completion",  # and has no raw completion
+        "tool_choice_required",  # nor does a persona call what nobody asked for
+        "tool_choice_named",
+    }
+    assert found.capabilities.supports_parallel_tools is True
+    assert found.capabilities.constrained == ()
+    assert found.capabilities.ids == "unique"
+
+
+def test_every_verdict_but_of_what_was_not_asked_names_its_evidence(personas: dict[str, Found]) -> None:
+    count = len(personas["perfect"].exchanges)
+
+    for check in personas["perfect"].checks.values():
+        assert check.exchanges
+        assert set(check.exchanges) <= set(range(1, count + 1))
+
+
+def test_dropped_tools_are_found_by_the_endpoints_own_count(personas: dict[str, Found]) -> None:
+    found = personas["tools-dropped"]
+
+    assert found.checks["dropped_tools"].outcome == "failed"
+    assert found.capabilities.tools_field == "dropped"
+
+
+def test_ids_that_are_missing_or_equal_are_found(personas: dict[str, Found]) -> None:
+    assert personas["blank-ids"].capabilities.ids == "missing"
+    assert personas["equal-ids"].capabilities.ids == "repeated"
+
+
+def test_an_odd_stream_is_told_and_its_calls_count(personas: dict[str, Found]) -> None:
+    found = personas["stream-no-index"]
+
+    assert found.checks["stream"].outcome == "failed"
+    assert found.capabilities.supports_stream_tools is True
+
+
+def test_who_cannot_be_asked_is_asked_once(personas: dict[str, Found]) -> None:
+    found = personas["key-refused"]
+
+    assert set(outcomes(found).values()) == {"unknown"}
+    assert len(found.exchanges) == 1
+    assert found.capabilities.known() == {}
+
+
+def held(seen: Seen) -> Answer:
+    """An endpoint with constraints, a seed, stop words, a raw completion, and a dislike of foreign ids, null content
+    and later system messages."""
+    body = seen.json()
+    if seen.path.endswith("/completions") and "chat" not in seen.path:
+        return completion({"content": ""}, choices=[{"text": " four"}])
+    if not isinstance(body["messages"], list):
+        return fails(400, "messages must be a list")
+    if trouble := disliked(body["messages"]):
+        return fails(400, trouble)
+    if "response_format" in body:
+        return says('{"verdict": "kestrel"}')
+    if "grammar" in body:
+        return says("kestrel")
+    return spoken(body)
+
+
+def disliked(messages: list[Any]) -> str:
+    if any(message["role"] == "system" for message in messages[1:]):
+        return "a system message must be the first"
+    for message in messages:
+        if message["role"] == "assistant" and message.get("tool_calls"):
+            if len(message["tool_calls"][0]["id"]) != 9:
+                return "ids must have nine characters"
+            if message["content"] is None:
+                return "content must be a text"
+    return ""
+
+
+def spoken(body: dict[str, Any]) -> Answer:
+    limit = body.get("max_tokens")
+    if limit == 4:
+        return completion({"content": "one two"}, finish_reason="length", usage={"completion_tokens": 4})
+    if "stop" in body:
+        return says("one two three")
+    if body.get("seed"):
+        return says(f"Boat {body['seed']}")
+    if body.get("tools") and body.get("tool_choice") != "none" and body["messages"][-1]["role"] != "tool":
+        named = {tool["function"]["name"] for tool in body["tools"]}
+        name = "probe_echo" if "probe_echo" in named else next(iter(named))
+        return with_id(calls((name, {"value": "kestrel-4821"} if name == "probe_echo" else {})))
+    return says("A word.")
+
+
+def with_id(answer: Answer) -> Answer:
+    assert isinstance(answer.body, bytes)
+    return Answer(answer.status, answer.headers, answer.body.replace(b'"call_1"', b'"prbAAAAAA"'))
+
+
+@pytest.fixture(scope="module")
+def picky() -> Found:
+    with ScriptedProvider(held) as provider:
+        return probed(provider.endpoint(), probe_conformance)
+
+
+def test_constraints_that_hold_are_known_by_an_answer_that_is_not_true(picky: Found) -> None:
+    assert picky.capabilities.constrained == ("response_format", "grammar")
+    assert picky.checks["constraints"].outcome == "passed"
+
+
+def test_ids_and_content_that_are_refused_are_found_one_by_one(picky: Found) -> None:
+    assert picky.capabilities.tool_id_pattern == "^[a-zA-Z0-9]{9}$"
+    assert picky.capabilities.content_null_ok is False
+
+
+def test_a_refused_later_system_message_is_found(picky: Found) -> None:
+    assert picky.capabilities.allows_midturn_system is False
+
+
+def test_sampling_options_are_told_by_their_effect(picky: Found) -> None:
+    assert picky.capabilities.honours == ("max_tokens", "stop", "temperature", "seed")
+
+
+def test_required_named_and_raw_completion_are_told(picky: Found) -> None:
+    assert picky.capabilities.tool_choice_values == ("auto", "none", "required", "named")
+    assert picky.capabilities.raw_completion is True
+
+
+def test_a_call_that_never_comes_twice_is_one_at_a_time(picky: Found) -> None:
+    assert picky.capabilities.supports_parallel_tools is False
+
+
+def test_a_wrong_prefix_is_found_and_the_right_one_named() -> None:
+    def play(seen: Seen) -> Answer:
+        if seen.path == "/api/v1/models":
+            return Answer(200, {"content-type": "application/json"}, json.dumps({"data": [{"id": "m"}]}).encode())
+        return fails(404, "no such page")
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint(api_prefix="/v2"), probe_conformance)
+
+    assert found.checks["prefix"].outcome == "failed"
+    assert "under /api/v1 a list of models is" in found.checks["prefix"].sentence
+    assert found.capabilities.known() == {}
+
+
+def test_reasoning_beside_a_call_is_replayed_and_told() -> None:
+    def play(seen: Seen) -> Answer:
+        messages = seen.json()["messages"]
+        if not seen.json().get("tools"):
+            return says("A word.")
+        replayed = [message for message in messages if message.get("reasoning_content")]
+        if messages[-1]["role"] == "tool":
+            return says("Done.") if replayed else fails(400, "reasoning_content must be passed back")
+        return completion({"content": None, "reasoning_content": "Hm.", "tool_calls": [CALL]})
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint(), probe_conformance)
+
+    assert found.checks["reasoning_replay"].outcome == "passed"
+    assert found.capabilities.reasoning_replay == "field"
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "probe_echo", "arguments": '{"value": "kestrel-4821"}'}}
+
+
+def test_what_there_is_no_time_for_could_not_be_told() -> None:
+    with ScriptedProvider(held) as provider:
+        found = probed(provider.endpoint(), lambda prober: probe_conformance(prober, seconds=0))
+
+    assert outcomes(found)["unicode"] == "unknown"
+    assert found.checks["unicode"].sentence == "Could not be told: the probe's time was over."
+    assert outcomes(found)["tools"] == "passed"

@@ -1,0 +1,157 @@
+"""What an endpoint can do, as far as it is known, and who says so.
+
+Every field may be unknown: that is None, never a guess. Declared (a person or a provider's own documentation says so),
+probed (a probe saw it) and measured (stored trials show it) are kept apart; `merge` makes the effective record."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from toolbench.engine.messages import JsonObject
+
+Ternary: TypeAlias = bool | None
+Source: TypeAlias = Literal["declared", "probed", "measured"]
+
+AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # the later speaks of what was seen
+ENOUGH_TURNS = 20  # turns that tried to call, before their errors say anything
+HIGH, MEDIUM = 0.02, 0.10  # share of them with a parse error, at most
+
+
+def _told(doc: str) -> dict[str, str]:
+    return {"doc": doc}
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """None is unknown. An empty tuple is known: there is none."""
+
+    supports_tool_use: Ternary = field(default=None, metadata=_told("Tool calls come back in their own field."))
+    tools_field: str | None = field(
+        default=None, metadata=_told("What becomes of the request's tools: accepted, dropped or refused.")
+    )
+    text_format: str | None = field(
+        default=None, metadata=_told("The dialect in which the model writes calls into its text.")
+    )
+    supports_parallel_tools: Ternary = field(default=None, metadata=_told("Several calls in one answer."))
+    tool_choice_values: tuple[str, ...] | None = field(
+        default=None, metadata=_told("Values of tool_choice that are honoured.")
+    )
+    supports_stream_tools: Ternary = field(
+        default=None, metadata=_told("Streamed answers carry the same calls as whole ones.")
+    )
+    supports_strict: Ternary = field(default=None, metadata=_told("Tools marked strict are taken."))
+    calls_shape: str | None = field(default=None, metadata=_told("Where calls stand: list, object or function_call."))
+    arguments_shape: str | None = field(
+        default=None, metadata=_told("Arguments as text, object, blank, twice_encoded or unreadable.")
+    )
+    ids: str | None = field(default=None, metadata=_told("Ids of calls: unique, missing or repeated."))
+    tool_id_pattern: str | None = field(
+        default=None, metadata=_told("What ids must look like when they are sent back.")
+    )
+    content_null_ok: Ternary = field(
+        default=None, metadata=_told("An assistant turn with calls and content null is taken back.")
+    )
+    allows_midturn_system: Ternary = field(
+        default=None, metadata=_told("A system message in the middle of a conversation is taken.")
+    )
+    reasoning_replay: str | None = field(
+        default=None, metadata=_told("How reasoning goes back: none, field, tags or details.")
+    )
+    json_stability: str | None = field(
+        default=None, metadata=_told("How often calls in text can be read: high, medium or low.")
+    )
+    constrained: tuple[str, ...] | None = field(
+        default=None, metadata=_told("Constraints that hold: response_format, grammar.")
+    )
+    raw_completion: Ternary = field(
+        default=None, metadata=_told("A raw completion endpoint continues a rendered prompt.")
+    )
+    schema_dialect: tuple[str, ...] | None = field(
+        default=None, metadata=_told("JSON Schema keywords that are refused.")
+    )
+    name_pattern: str | None = field(default=None, metadata=_told("What tool names must look like."))
+    max_tools: int | None = field(default=None, metadata=_told("Tools taken in one request."))
+    honours: tuple[str, ...] | None = field(default=None, metadata=_told("Sampling options that have their effect."))
+    ignores: tuple[str, ...] | None = field(
+        default=None, metadata=_told("Sampling options that are taken without effect.")
+    )
+
+    def known(self) -> JsonObject:
+        """The fields that are not unknown."""
+        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {name: value for name, value in pairs if value is not None}
+
+
+DOCS: dict[str, str] = {f.name: f.metadata["doc"] for f in fields(Capabilities)}
+_LISTS = frozenset(f.name for f in fields(Capabilities) if f.type == tuple[str, ...] | None)
+_TERNARY = frozenset(f.name for f in fields(Capabilities) if f.type == Ternary)
+
+
+class UnreadableCapabilities(ValueError):
+    """A record with a field nobody knows or a value of another kind; its text says which."""
+
+
+def read_capabilities(patch: Mapping[str, Any]) -> Capabilities:
+    """From JSON; null is unknown. Raises UnreadableCapabilities."""
+    unknown = sorted(set(patch) - set(DOCS))
+    if unknown:
+        raise UnreadableCapabilities(f"no capability is called {', '.join(unknown)}")
+    return Capabilities(**{name: _read(name, value) for name, value in patch.items() if value is not None})
+
+
+def _read(name: str, value: Any) -> Any:
+    if name in _LISTS:
+        if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+            return tuple(value)
+    elif name in _TERNARY:
+        if isinstance(value, bool):
+            return value
+    elif name == "max_tools":
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    elif isinstance(value, str):
+        return value
+    raise UnreadableCapabilities(f"{name} cannot be {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A record with where it comes from: `who` in words, `at` when it was written or seen (None: with this version)."""
+
+    source: Source
+    capabilities: Capabilities
+    who: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """`origins` names who decided each known field; `contradicted` those whom he overruled, by field."""
+
+    capabilities: Capabilities
+    origins: Mapping[str, Told]
+    contradicted: Mapping[str, tuple[Told, ...]]
+
+
+def merge(told: Iterable[Told]) -> Effective:
+    """Field by field the one of highest authority who knows: what was measured beats what a probe saw, and that beats
+    what is declared. Within one authority the later in the order given wins."""
+    ordered = sorted(told, key=lambda one: AUTHORITY.index(one.source))
+    values: JsonObject = {}
+    origins: dict[str, Told] = {}
+    contradicted: dict[str, tuple[Told, ...]] = {}
+    for one in ordered:
+        for name, value in one.capabilities.known().items():
+            if name in values and values[name] != value:
+                contradicted[name] = (*contradicted.get(name, ()), origins[name])
+            values[name], origins[name] = value, one
+    return Effective(Capabilities(**values), origins, contradicted)
+
+
+def stability(parse_errors: int, turns: int) -> str | None:
+    """`turns` tried to call, `parse_errors` of them could not be read. None for too few turns to say."""
+    if turns < ENOUGH_TURNS:
+        return None
+    share = parse_errors / turns
+    return "high" if share <= HIGH else "medium" if share <= MEDIUM else "low"

@@ -1,0 +1,67 @@
+"""What each way of holding a model to a form really keeps of a JSON Schema. A keyword that is sent and passed over
+promises something that nobody holds, so it is left out and named."""
+
+from dataclasses import dataclass
+
+NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+LENGTHS = frozenset({"minLength", "maxLength"})
+COUNTS = frozenset({"minItems", "maxItems"})
+PLAIN_FORMATS = frozenset({"date", "time", "date-time", "uuid"})
+MANY_FORMATS = PLAIN_FORMATS | {"duration", "email", "hostname", "ipv4", "ipv6"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where strings and lists end that have no end of their own, and how many white spaces a grammar of ours allows
+    between two tokens."""
+
+    max_string: int = 4096  # characters
+    max_items: int = 256
+    whitespace: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`keeps` are the keywords held beside the plain structure: type, enum, const, properties, required, items, anyOf,
+    additionalProperties and recursion by `$ref`, which all hold.
+
+    `patterns` is any (with no look-around nor back reference), anchored (the same as `^…$` only), or plain (our own
+    grammar says it, and ends it where it has no end). `longest` is the greatest string bound that is held.
+    `fractions`: bounds of numbers that need not be whole are held. `together`: a length beside a pattern is held.
+    `strict`: every object is closed and every key required, an optional one as null."""
+
+    name: str
+    keeps: frozenset[str]
+    formats: frozenset[str]
+    patterns: str
+    longest: int | None = None
+    fractions: bool = True
+    together: bool = False
+    strict: bool = False
+
+
+# llama.cpp takes string bounds of 2000 and more for none or refuses them, and bounds of fractions for none.
+SCHEMA = Dialect(
+    "response_format", NUMBERS | LENGTHS | COUNTS, PLAIN_FORMATS, "anchored", longest=1900, fractions=False
+)
+STRICT = Dialect("strict", NUMBERS | COUNTS | {"multipleOf"}, MANY_FORMATS, "any", strict=True)
+VLLM = Dialect("structured_outputs", NUMBERS | LENGTHS | COUNTS, PLAIN_FORMATS, "anchored")
+LLGUIDANCE = Dialect(
+    "grammar",
+    NUMBERS | LENGTHS | COUNTS | {"multipleOf", "prefixItems", "patternProperties", "minProperties", "maxProperties"},
+    MANY_FORMATS,
+    "any",
+    together=True,
+)
+GBNF = Dialect("gbnf", NUMBERS | LENGTHS | COUNTS | {"prefixItems"}, PLAIN_FORMATS | {"ipv4"}, "plain", fractions=False)
+
+DIALECTS = {
+    "response_format": SCHEMA,
+    "strict": STRICT,
+    "strict_tools": STRICT,
+    "structured_outputs": VLLM,
+    "grammar": LLGUIDANCE,
+    "gbnf": GBNF,
+    "fireworks_grammar": GBNF,
+}
+CONSTRAINTS = tuple(DIALECTS)

@@ -1,0 +1,96 @@
+"""Words of GBNF: literals, classes, repeats. JSON text is spelled as JSON has it, escapes included."""
+
+import json
+from collections.abc import Callable, Iterable
+
+from toolbench.engine.constrain.patterns import Ranges, outside, union
+
+LONGEST_REPEAT = 1024  # llama.cpp refuses or ignores counts of 2000 and more
+
+_IN_LITERAL = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_CONTROL = ((0, 31),)
+_QUOTED = ((34, 34), (92, 92))
+_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
+
+Define = Callable[[str, str], str]
+
+
+def literal(text: str) -> str:
+    """A text as it stands. Without control characters other than line ends and tabs."""
+    return '"' + "".join(_IN_LITERAL.get(char, char) for char in text) + '"'
+
+
+def json_literal(value: object) -> str:
+    """A JSON value written out compactly."""
+    return literal(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_class(ranges: Ranges) -> str:
+    """One character of a JSON string out of `ranges`, written raw or, where JSON asks for it, with its escape."""
+    plain = outside(union(outside(ranges), _CONTROL, _QUOTED))
+    options = [char_class(plain)] if plain else []
+    for code, escape in _ESCAPES.items():
+        if any(low <= code <= high for low, high in ranges):
+            options.append(literal(f"\\{escape}"))
+    return options[0] if len(options) == 1 else f"({' | '.join(options)})" if options else ""
+
+
+def char_class(ranges: Ranges) -> str:
+    """`[a-z]`, or `[^…]` where the last of all characters is among them."""
+    if ranges[-1][1] == 0x10FFFF:
+        rest = [part for part in outside(ranges) if part[0] not in range(0xD800, 0xE000)]
+        return f"[^{_spans(rest)}]" if rest else "."
+    return f"[{_spans(ranges)}]"
+
+
+def _spans(ranges: Iterable[tuple[int, int]]) -> str:
+    return "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges)
+
+
+def _char(code: int) -> str:
+    plain = chr(code).isalnum() or (code >= 0xA0 and chr(code).isprintable())
+    return chr(code) if plain or code > 0xFF else f"\\x{code:02X}"
+
+
+def repeated(symbol: str, least: int, most: int, define: Define) -> str:
+    """`symbol` at least and at most so often. Counts beyond what llama.cpp takes are put together of smaller ones;
+    `define(hint, body)` makes a rule and gives its name."""
+    if most <= LONGEST_REPEAT:
+        return _counted(symbol, least, most)
+    chunk = define("many", _counted(symbol, LONGEST_REPEAT, LONGEST_REPEAT))
+    whole, rest = divmod(least, LONGEST_REPEAT)
+    levels, last = divmod(most - least, LONGEST_REPEAT)
+    tail = define("some", _counted(symbol, 0, last)) if last else ""
+    for _ in range(levels):
+        tail = define("some", f"{chunk} {tail} | {symbol}{{0,{LONGEST_REPEAT - 1}}}")
+    return " ".join([*[chunk] * whole, *([_counted(symbol, rest, rest)] if rest else []), tail])
+
+
+def _counted(symbol: str, least: int, most: int) -> str:
+    if least == most:
+        return symbol if most == 1 else f"{symbol}{{{most}}}" if most else '""'
+    return f"{symbol}?" if (least, most) == (0, 1) else f"{symbol}{{{least},{most}}}"
+
+
+def not_one_of(names: Iterable[str], define: Define) -> str:
+    """A JSON string's inside, up to 64 plain characters, that is none of these names nor an escape."""
+    return define("other", _unlike(sorted(set(names)), 0, define))
+
+
+def _unlike(names: list[str], at: int, define: Define) -> str:
+    """Alternatives after `at` characters that all of `names` share; the quote that closes the string is not part."""
+    heads = sorted({name[at] for name in names if len(name) > at})
+    barred = union(_CONTROL, _QUOTED, tuple((ord(char), ord(char)) for char in heads))
+    options = [f"{char_class(outside(barred))} {_rest(define)}"]
+    for char in heads:
+        if ord(char) < 32 or char in '"\\':
+            continue
+        inner = define("other", _unlike([name for name in names if name[at : at + 1] == char], at + 1, define))
+        options.append(f"{literal(char)} {inner}")
+    if all(len(name) != at for name in names):
+        options.append('""')
+    return " | ".join(options)
+
+
+def _rest(define: Define) -> str:
+    return define("rest", f"{char_class(outside(union(_CONTROL, _QUOTED)))}{{0,64}}")

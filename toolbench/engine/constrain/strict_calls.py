@@ -1,0 +1,53 @@
+"""Native tools in OpenAI's strict mode: the endpoint holds the arguments of calls to their schema."""
+
+from collections.abc import Mapping, Sequence
+
+from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.strict import without_added_nulls
+from toolbench.engine.errors import BadJson
+from toolbench.engine.json_text import read_json, write_json
+from toolbench.engine.messages import JsonObject, Message, TransformChange
+from toolbench.engine.native import Native, ToolChoice
+from toolbench.engine.reading import Read
+from toolbench.engine.tools import ToolDefinition
+
+
+class StrictCalls(Native):
+    """Every key of a strict schema is required, an optional one as null; those nulls are taken out of what comes
+    back, so that the tool sees the arguments it knows."""
+
+    method = "constrained"
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def shape(
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
+    ) -> JsonObject:
+        shaped = super().shape(body, tools, tools_json, tool_choice)
+        if not tools_json:
+            return shaped
+        return {**shaped, **compile_constraint(tools_json, "strict_tools", self._asked).fields}
+
+    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
+        read = super().read(message, tools)
+        schemas = {tool.name: tool.parameters for tool in tools}
+        calls = tuple(_without_nulls(call, schemas) for call in read.calls)
+        return Read(calls, read.text, read.path, read.findings, read.not_executed)
+
+    def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
+        compiled = compile_constraint(tools_json, "strict_tools", self._asked)
+        return tuple(dropped.as_change() for dropped in compiled.dropped)
+
+
+def _without_nulls(call: JsonObject, schemas: Mapping[str, object]) -> JsonObject:
+    function = call.get("function")
+    given = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(given, str) or "null" not in given:
+        return call
+    try:
+        arguments = without_added_nulls(read_json(given), schemas.get(str(function.get("name"))))
+    except BadJson:
+        return call
+    return {**call, "function": {**function, "arguments": write_json(arguments)}}

@@ -1,0 +1,142 @@
+"""A whole conversation as one prompt, written with a family's own turn tokens."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.registry import format_named
+from toolbench.engine.formats.rendering import render, render_results, render_tools
+from toolbench.engine.formats.turns import NOTHING, TURNS, Frame, Place, Turns
+from toolbench.engine.formats.values import TextCall, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one side said. An assistant may have reasoned and called; a result is that of its one call."""
+
+    by: Literal["system", "user", "assistant", "result"]
+    text: str
+    reasoning: str = ""
+    calls: tuple[TextCall, ...] = ()
+
+
+def turns_of(format: str) -> Turns:
+    """How a format writes turns. Raises PlanError for a format without any that we know of, or for no format."""
+    if format_named(format).name not in TURNS:
+        raise PlanError(
+            f"The turn tokens of the format {format!r} are not known, so no prompt can be written in it. "
+            f"Known are those of {', '.join(TURNS)}."
+        )
+    return TURNS[format]
+
+
+def render_conversation(said: Sequence[Said], *, format: str, tools: Iterable[Tool] = ()) -> str:
+    """The prompt that asks for the assistant's next turn. It has no token that opens a sequence: servers add that.
+    Raises PlanError for a format without known turn tokens."""
+    turns = turns_of(format)
+    told = render_tools(tools, format=format).strip("\n")
+    placed = _with_tools(_folded(_with_ids(said, turns), turns), told, turns)
+    return turns.begins + "".join(_written(placed, format, turns))
+
+
+def _with_ids(said: Sequence[Said], turns: Turns) -> list[Said]:
+    """Calls and their results with ids that the family can write, counted over the whole conversation."""
+    written: dict[str, str] = {}
+    named: list[Said] = []
+    for one in said:
+        if turns.ids is not None and one.by == "assistant":
+            written |= {call.id: turns.ids(call, len(written) + at) for at, call in enumerate(one.calls)}
+        calls = tuple(replace(call, id=written.get(call.id, call.id)) for call in one.calls)
+        named.append(replace(one, calls=calls) if calls != one.calls else one)
+    return named
+
+
+def _folded(said: Sequence[Said], turns: Turns) -> list[Said]:
+    """System texts in front are one; where a family has no system turn, each goes in front of the next user's."""
+    folded: list[Said] = []
+    waiting: list[str] = []
+    for one in said:
+        first = one.by == "system" and (turns.system is None or not folded or folded[-1].by == "system")
+        if first and turns.system is None:
+            waiting.append(one.text)
+        elif first and folded:
+            folded[-1] = replace(folded[-1], text=f"{folded[-1].text}\n\n{one.text}")
+        elif one.by == "user" and waiting:
+            folded.append(replace(one, text="\n\n".join([*waiting, one.text])))
+            waiting = []
+        else:
+            folded.append(one)
+    return [*folded, *([Said("user", "\n\n".join(waiting))] if waiting else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """Text that goes into the prompt as it is."""
+
+    text: str
+    by: str = "raw"
+
+
+def _with_tools(said: list[Said], told: str, turns: Turns) -> list[Said | _Raw]:
+    if not told:
+        return list(said)
+    users = [place for place, one in enumerate(said) if one.by == "user"]
+    headed = bool(said) and said[0].by == "system"
+    raw = _Raw(turns.tools_turn[0] + told + turns.tools_turn[1])
+    match turns.tools:
+        case Place.SYSTEM if turns.system is not None:
+            text = f"{said[0].text}\n\n{told}" if headed else told
+            return [Said("system", text), *said[1 if headed else 0 :]]
+        case Place.BEFORE_LAST_USER:
+            at = users[-1] if users else 0
+            return [*said[:at], raw, *said[at:]]
+        case Place.BEFORE_SYSTEM:
+            return [raw, *said]
+        case Place.AFTER_SYSTEM:
+            return [*said[:headed], raw, *said[headed:]]
+    at = users[0] if users else len(said)
+    user = said[at] if users else Said("user", "")
+    return [*said[:at], replace(user, text=f"{told}\n\n{user.text}".rstrip("\n")), *said[at + 1 :]]
+
+
+def _written(placed: list[Said | _Raw], format: str, turns: Turns) -> Iterator[str]:
+    after_results = False
+    for by, group in groupby(placed, key=lambda one: one.by):
+        together = [one for one in group if isinstance(one, Said)]
+        if by == "result":
+            pairs = [(call, one.text) for one in together for call in one.calls]
+            yield _framed(render_results(pairs, format=format), turns.results)
+        elif by == "raw":
+            yield "".join(one.text for one in placed if isinstance(one, _Raw))
+        else:
+            for one in together:
+                yield _turn(one, format, turns, resumed=after_results)
+        after_results = by == "result"
+    yield _beginning(turns, resumed=after_results, asked=True)
+
+
+def _turn(one: Said, format: str, turns: Turns, *, resumed: bool) -> str:
+    if one.by != "assistant":
+        return _framed(one.text, turns.user if one.by == "user" or turns.system is None else turns.system)
+    text = _framed(one.text, turns.preamble if one.calls else turns.text) if one.text else ""
+    if one.calls and turns.preamble != NOTHING:
+        thought = render((), format=format, reasoning=one.reasoning)
+        written = thought + text + render(one.calls, format=format)
+    else:
+        written = render(one.calls, format=format, text=text, reasoning=one.reasoning)
+    ends = turns.assistant[1] if turns.pauses is None or not one.calls else turns.pauses
+    over = ends and written.endswith(turns.stops)
+    return _beginning(turns, resumed=resumed) + written + ("" if over else ends)
+
+
+def _beginning(turns: Turns, *, resumed: bool, asked: bool = False) -> str:
+    """What the assistant's turn begins with."""
+    if resumed and turns.resumes is not None:
+        return turns.resumes
+    return turns.asks if asked else turns.assistant[0]
+
+
+def _framed(text: str, frame: Frame) -> str:
+    return frame[0] + text + frame[1]

@@ -1,0 +1,125 @@
+"""JSON Schemas of Python types and signatures, made by pydantic and brought into the form that endpoints take: no
+titles, and no references but those of a type that holds itself."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import ArgsKwargs
+
+from toolbench.engine.errors import PlanError, ToolArgumentError
+from toolbench.engine.json_paths import json_path
+from toolbench.engine.messages import JsonObject
+
+_REFERENCE = "#/$defs/"
+_KEPT = ("default", "const", "enum", "examples")  # values, not schemas
+_BY_NAME = ("properties", "patternProperties")
+
+
+def schema_of(python_type: Any) -> JsonObject:
+    """The JSON Schema of a Python type. Raises PlanError for a type that JSON cannot hold."""
+    try:
+        return tidied(TypeAdapter(python_type).json_schema())
+    except PydanticUserError as error:
+        raise PlanError(f"{python_type!r} has no JSON Schema: {_first_line(error)}") from None
+
+
+class Signature:
+    """What a typed function takes: its JSON Schema, and the reading of a call's arguments by it. Raises PlanError for
+    what no JSON object can give: *args, parameters by position only, parameters without a type."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._name = getattr(function, "__name__", "function")
+        for parameter in inspect.signature(function).parameters.values():
+            if problem := _problem(parameter):
+                raise PlanError(f"{self._name} cannot be a tool: {problem}")
+        try:
+            self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(_collecting(function))
+            self.schema = tidied(self._adapter.json_schema())
+        except (PydanticUserError, NameError) as error:
+            raise PlanError(f"{self._name} cannot be a tool: {_first_line(error)}") from None
+
+    def read(self, arguments: JsonObject) -> dict[str, Any]:
+        """The keyword arguments of a call, of the types that the function names. Raises ToolArgumentError, which says
+        what is wrong at which path."""
+        try:
+            return self._adapter.validate_python(ArgsKwargs((), arguments))
+        except ValidationError as error:
+            found = (f"{json_path(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False))
+            raise ToolArgumentError("; ".join(found)) from None
+
+
+def _collecting(function: Callable[..., object]) -> Any:
+    """A function of the same signature that gives back what it was called with, which pydantic takes for a type."""
+
+    @wraps(function)
+    def collect(**given: object) -> dict[str, object]:
+        return given
+
+    return collect
+
+
+def _problem(parameter: inspect.Parameter) -> str:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name} has no names; a model gives arguments by name"
+    if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return f"{parameter.name} is taken by position only; a model gives arguments by name"
+    if parameter.annotation is inspect.Parameter.empty:
+        return f"{parameter.name} has no type"
+    return ""
+
+
+def tidied(schema: JsonObject) -> JsonObject:
+    """The same schema without titles, its definitions put where they are used; those that use themselves stay."""
+    definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
+    recursive = {name for name in definitions if name in _reached(name, definitions)}
+    inlined = {name: value for name, value in definitions.items() if name not in recursive}
+    tidy = _walked({key: value for key, value in schema.items() if key != "$defs"}, inlined)
+    kept = {name: _walked(definitions[name], inlined) for name in sorted(recursive)}
+    return {**tidy, "$defs": kept} if kept else tidy
+
+
+def _walked(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
+    if isinstance(schema, list):
+        return [_walked(item, inlined) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    written = {key: _member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
+    reference = schema.get("$ref")
+    if reference is None:
+        return written
+    name = str(reference).removeprefix(_REFERENCE)
+    return {**_walked(inlined[name], inlined), **written} if name in inlined else {"$ref": reference, **written}
+
+
+def _member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any:
+    if key in _KEPT:
+        return value
+    if key in _BY_NAME and isinstance(value, dict):
+        return {name: _walked(child, inlined) for name, child in value.items()}
+    return _walked(value, inlined)
+
+
+def _reached(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
+    """The definitions that one uses, itself only if it comes back to it."""
+    reached: set[str] = set()
+    open_names = list(_references(definitions[name]))
+    while open_names:
+        if (found := open_names.pop()) in definitions and found not in reached:
+            reached.add(found)
+            open_names += _references(definitions[found])
+    return reached
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
+        yield schema["$ref"].removeprefix(_REFERENCE)
+    for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _references(child)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:300]

@@ -1,0 +1,88 @@
+"""The Berkeley Function Calling Leaderboard's single-turn Python cases, read from its wheel without importing it.
+
+The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`; its own requirements are
+not needed."""
+
+import importlib.util
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.bfcl.schemas import json_schema
+
+CATEGORIES = (
+    "simple_python",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "live_simple",
+    "live_multiple",
+    "live_parallel",
+    "live_parallel_multiple",
+)
+_PACKAGE = "bfcl_eval"
+
+
+class NotInstalled(Exception):
+    """The wheel is not there; the message says how it gets there."""
+
+    def __init__(self) -> None:
+        super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval`.")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question. `functions` are as BFCL writes them, `tools` the same in OpenAI's shape with JSON Schemas;
+    `answers` lists for each call the values that are accepted."""
+
+    id: str
+    category: str
+    question: tuple[JsonObject, ...]
+    functions: tuple[JsonObject, ...]
+    answers: tuple[JsonObject, ...]
+
+    @property
+    def tools(self) -> tuple[JsonObject, ...]:
+        return tuple({"type": "function", "function": _function(function)} for function in self.functions)
+
+
+def is_installed() -> bool:
+    return importlib.util.find_spec(_PACKAGE) is not None
+
+
+def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:
+    """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalled."""
+    folder = _data()
+    for category in categories:
+        name = f"BFCL_v4_{category}.json"
+        answers = {row["id"]: row["ground_truth"] for row in _rows(folder / "possible_answer" / name)}
+        for row in _rows(folder / name):
+            yield Case(
+                id=row["id"],
+                category=category,
+                question=tuple(row["question"][0]),
+                functions=tuple(row["function"]),
+                answers=tuple(answers[row["id"]]),
+            )
+
+
+def _data() -> Path:
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise NotInstalled
+    return Path(found.submodule_search_locations[0]) / "data"
+
+
+def _rows(path: Path) -> Iterator[JsonObject]:
+    with path.open(encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines if line.strip())
+
+
+def _function(function: JsonObject) -> JsonObject:
+    return {
+        "name": function["name"],
+        "description": function["description"],
+        "parameters": json_schema(function["parameters"]),
+    }

@@ -1,0 +1,12 @@
+"""How every shown figure is rounded: half away from zero, as people do it."""
+
+from decimal import ROUND_HALF_UP, Decimal
+
+
+def half_up(number: float, places: int = 0) -> float:
+    """`number` to so many decimal places; 92.5 becomes 93, where Python's own round gives 92."""
+    return float(Decimal(repr(float(number))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+
+
+def written(number: float, places: int = 0) -> str:
+    return f"{half_up(number, places):.{places}f}"

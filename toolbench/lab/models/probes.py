@@ -1,0 +1,83 @@
+"""What was asked of endpoints to find out what they can do, and every byte of it."""
+
+from django.db import models
+
+
+class Probe(models.Model):
+    """One probe of one model at one provider. Names and address are copies: they say what was asked. Every write while
+    it runs carries `lease`; a late writer finds its write refused."""
+
+    class Kind(models.TextChoices):
+        FIRST_USE = "first_use", "first use"
+        CONFORMANCE = "conformance", "conformance"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "waiting"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+
+    model = models.ForeignKey("Model", on_delete=models.CASCADE, related_name="probes")
+    provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="probes")
+    model_name = models.CharField(max_length=200)
+    provider_name = models.CharField(max_length=80)
+    base_url = models.CharField(max_length=300, blank=True)
+    kind = models.CharField(max_length=12, choices=Kind)
+    why = models.CharField(max_length=200, blank=True)  # who asked for it
+    state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
+    execution = models.PositiveIntegerField(default=0)
+    lease = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    worker = models.CharField(max_length=120, blank=True)
+    asked_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    ok = models.BooleanField(null=True)  # it could be told whether calls come back in their own field
+    error = models.CharField(max_length=60, blank=True)  # why it could not: a row of providers/data/outcomes.json
+    sentence = models.TextField(blank=True)
+    latency_ms = models.FloatField(null=True)  # of the first exchange
+    raw_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its answer's bytes
+    checks = models.JSONField(default=list)  # [{slug, outcome, sentence, learned, exchanges}] in the order asked
+    learned = models.JSONField(default=dict)  # engine.Capabilities that all checks show together
+    adopted = models.CharField(max_length=80, blank=True)  # the preset made of it
+    engine_version = models.CharField(max_length=20, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["model", "-id"]),
+            models.Index(fields=["state"], name="open_probes", condition=~models.Q(state="done")),
+        ]
+
+    def __str__(self) -> str:
+        return f"Probe {self.pk}"
+
+
+class ProbeExchange(models.Model):
+    """One request of a probe and its answer, secrets masked. Those of a lost execution stay: they were sent too."""
+
+    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="exchanges")
+    execution = models.PositiveIntegerField()
+    ordinal = models.PositiveIntegerField()
+    check_slug = models.CharField(max_length=40)
+    url = models.CharField(max_length=400, blank=True)
+    status = models.PositiveSmallIntegerField(null=True)
+    error_code = models.CharField(max_length=60, blank=True)
+    duration_ms = models.FloatField()
+    streamed = models.BooleanField(default=False)
+    body_cut = models.BooleanField(default=False)
+    masked = models.BooleanField(default=False)
+    input_tokens = models.PositiveIntegerField(null=True)
+    output_tokens = models.PositiveIntegerField(null=True)
+    cost = models.FloatField(null=True)
+    request = models.BinaryField(default=b"")
+    response = models.BinaryField(default=b"")
+
+    class Meta:
+        ordering = ["probe_id", "execution", "ordinal"]
+        constraints = [
+            models.UniqueConstraint(fields=["probe", "execution", "ordinal"], name="one_exchange_per_ordinal")
+        ]
+
+    def __str__(self) -> str:
+        return f"exchange {self.ordinal} of probe {self.probe_id}"

@@ -1,0 +1,178 @@
+"""Asking on behalf of a probe: through the same door and the same loop as any trial, every exchange numbered and
+written down."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.events import Ended, Event, ExchangeError, Request
+from toolbench.engine.json_text import encode_json
+from toolbench.engine.loop import LoopPlan
+from toolbench.engine.messages import JsonObject, Message, Turn
+from toolbench.engine.policy import resolve
+from toolbench.engine.presets import preset
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.wire import Answer, decode_answer
+from toolbench.providers.door import Door
+from toolbench.providers.driving import World, drive
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.exchange import Exchange
+from toolbench.providers.outcomes import classify_unread
+from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.step_log import Attempt, StepLog
+from toolbench.providers.upstream_error import parse_json
+
+ECHO = ToolDefinition(
+    "probe_echo",
+    "Gives back the value it is given.",
+    {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
+)
+PING = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
+ROOM = 512  # tokens: reasoning models think before they call
+CHAT = "chat/completions"
+LONGEST_WAIT = 5.0  # seconds between two attempts
+ATTEMPTS = 2
+
+AnyStep = ExchangeStep | ToolStep
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One conversation with the endpoint. `policy` is a patch on top of the probe's own."""
+
+    system: str
+    user: str
+    tools: tuple[ToolDefinition, ...] = ()
+    history: tuple[Message, ...] = ()
+    policy: JsonObject = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
+    stream: bool = False
+    turns: int = 1
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of a wish: how it ended, and its exchanges in order."""
+
+    ended: Ended
+    exchanges: tuple[ExchangeStep, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(step.ordinal for step in self.exchanges)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The first answer."""
+        return self.ended.turns[0].answer if self.ended.turns else None
+
+    @property
+    def error(self) -> ExchangeError | None:
+        """Why there is no first answer."""
+        return self.ended.turns[0].failure if self.ended.turns else self.ended.error
+
+    def first_call(self, name: str) -> JsonObject | None:
+        """The arguments of the first call of this tool that are an object, as dispatched; None without one."""
+        results = self.ended.turns[0].results if self.ended.turns else ()
+        return next((one.arguments for one in results if one.call.name == name and one.executed), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a request that the loop does not make."""
+
+    number: int
+    status: int | None
+    error: ExchangeError | None
+    answer: Answer | None
+    payload: Any
+
+
+@dataclass(slots=True)
+class Prober:
+    """`note` is given every exchange with the check it belongs to; `permit` is awaited before every request and may
+    raise what ends the probe. `word` is what the endpoint is asked to repeat."""
+
+    endpoint: Endpoint
+    door: Door
+    note: Callable[[str, ExchangeStep], None]
+    permit: Callable[[], Awaitable[None]]
+    clock: Callable[[], float]
+    word: str
+    check: str = ""
+    limit_name: str = "max_tokens"
+    exchanges: list[ExchangeStep] = field(default_factory=list)
+
+    async def ask(self, wish: Wish) -> Heard:
+        """Asks through the loop; an endpoint that wants its token limit under the newer name is asked again."""
+        heard = await self._ask(wish)
+        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == "max_tokens":
+            self.limit_name = "max_completion_tokens"
+            heard = await self._ask(wish)
+        return heard
+
+    async def _ask(self, wish: Wish) -> Heard:
+        before = len(self.exchanges)
+        endpoint = replace(self.endpoint, max_attempts=ATTEMPTS)
+        world = World(endpoint, self.door, _run_tool, self, self, self.clock, asyncio.Event(), _ignore)
+        return Heard(await drive(self._plan(wish), world), tuple(self.exchanges[before:]))
+
+    def _plan(self, wish: Wish) -> LoopPlan:
+        own: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
+        layers = [("normalising", preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
+        return LoopPlan(
+            model=self.endpoint.model,
+            policy=resolve(layers).policy,
+            system=wish.system,
+            user_text=wish.user,
+            history=wish.history,
+            tools=ToolRegistry(wish.tools),
+            options={self.limit_name: ROOM, "temperature": 0, **wish.options},
+            seed=wish.seed,
+            stream=wish.stream,
+        )
+
+    async def post(self, body: JsonObject, path: str = CHAT) -> Reply:
+        """One request that the loop does not make, sent once."""
+        await self.reserve()
+        log = StepLog(self, self.clock)
+        data = encode_json({"model": self.endpoint.model, **body})
+        exchange = self.door.open(self.endpoint, path, data)
+        await self.door.carry(exchange)
+        error, answer = exchange.error(), None
+        if error is None and path == CHAT:
+            answer, error = _read(exchange)
+        request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
+        turn = Turn({}, "") if answer is None else Turn(answer.message, "", finish_reason=answer.finish_reason)
+        log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn)
+        return Reply(len(self.exchanges), exchange.status, error, answer, parse_json(exchange.body))
+
+    def record(self, step: AnyStep) -> None:
+        """Numbers an exchange among those of the whole probe and hands it on; what tools did is of no interest."""
+        if isinstance(step, ExchangeStep):
+            numbered = replace(step, ordinal=len(self.exchanges) + 1)
+            self.exchanges.append(numbered)
+            self.note(self.check, numbered)
+
+    async def reserve(self) -> None:
+        await self.permit()
+
+    async def back_off(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, LONGEST_WAIT))
+
+
+def _read(exchange: Exchange) -> tuple[Answer | None, ExchangeError | None]:
+    try:
+        return decode_answer(exchange.body), None
+    except MalformedAnswer as error:
+        return None, classify_unread(exchange.status, exchange.body, str(error))
+
+
+def _run_tool(name: str, arguments: JsonObject, call_id: str) -> object:
+    return {"value": arguments.get("value", "pong")}
+
+
+def _ignore(event: Event) -> None: ...

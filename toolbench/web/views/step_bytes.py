@@ -1,0 +1,33 @@
+"""The exact bytes of a step: a page of them as text, and the whole as a download."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.models import Step
+from toolbench.lab.step_bytes import get_bytes, get_bytes_page
+from toolbench.web.pages import page
+
+_GONE = "There is no such step; its run may have been deleted."
+
+
+@require_safe
+def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
+    """GET /steps/<id>/<request|response>/?page="""
+    number = request.GET.get("page", "1")
+    try:
+        found = get_bytes_page(step_id, side, int(number) if number.isdecimal() and len(number) < 9 else 1)
+    except Step.DoesNotExist:
+        raise Http404(_GONE) from None
+    return page(request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1})
+
+
+@require_safe
+def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
+    """Never shown by a browser: whatever a model wrote is only a file."""
+    try:
+        step, raw = get_bytes(step_id, side)
+    except Step.DoesNotExist:
+        raise Http404(_GONE) from None
+    name = f"trial-{step.trial_id}-execution-{step.execution}-step-{step.ordinal}-{side}.bin"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    return HttpResponse(raw, content_type="application/octet-stream", headers=headers)
