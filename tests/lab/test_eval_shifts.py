@@ -45,3 +45,14 @@ def test_several_providers_are_worked_side_by_side(scripted: ScriptedProvider) -
             scripted.stopping.wait(0.05)
     run.refresh_from_db()
     assert (run.state, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, 6)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_method_left_open_is_probed_here_before_its_trials_begin(scripted: ScriptedProvider) -> None:
+    run = launched(scripted_model(scripted), methods=("auto",))
+    with EvalShifts(run.pk) as shifts:
+        while shifts.go_on():
+            scripted.stopping.wait(0.05)
+
+    assert run.configs.get().routing["asked"] == "auto"
+    assert set(run.trials.values_list("state", flat=True)) == {"done"}

@@ -117,7 +117,7 @@ def test_everything_unknown_is_named_at_once_by_field() -> None:
     assert errors["models"] == ["There is no model 987."]
     assert errors["profiles"] == ["There is no profile p."]
     assert errors["strategies"] == ["There is no strategy or preset s."]
-    assert errors["methods"] == ["There is no method m: choose from native, text_json, template, constrained."]
+    assert errors["methods"] == ["There is no method m: choose from auto, native, text_json, template, constrained."]
     assert errors["scenarios"] == ["There is no scenario x."]
     assert errors["trials"] == ["Trials per cell must be between 1 and 100000."]
     assert errors["request_cap"] == ["A cap must be a whole number from 1; leave it empty for none."]

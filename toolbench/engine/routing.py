@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.capabilities import Capabilities
+from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools import ToolDefinition
 
@@ -57,6 +58,16 @@ def route(paths: Iterable[str], capabilities: Capabilities) -> Route:
     return Route("", "No method is left: connect an endpoint with tool calls, or allow text_json.", tuple(passed))
 
 
+def refusal(method: str, capabilities: Capabilities) -> str:
+    """Why a method that somebody asks for by its name is refused before the first request; "" where it may be tried.
+    An endpoint that takes tools may be tried natively whatever the model makes of them: that is an experiment."""
+    if method == "native":
+        return _native(capabilities) if capabilities.tools_field == "refused" else ""
+    if method == "template" and capabilities.raw_completion is False:
+        return "There is no raw completion endpoint."
+    return _constrained(capabilities) if method == "constrained" else ""
+
+
 def why_not(method: str, capabilities: Capabilities) -> str:
     """Why an endpoint cannot be asked this way, in a sentence; "" where it can, or where nothing speaks against it."""
     check = _AGAINST.get(method)
@@ -77,11 +88,13 @@ def _native(known: Capabilities) -> str:
 def _template(known: Capabilities) -> str:
     if not known.raw_completion:
         return "No raw completion endpoint is known."
-    return "" if known.text_format else "It is not known in which dialect the model writes calls."
+    if not known.text_format:
+        return "It is not known in which dialect the model writes calls."
+    return "" if known.text_format in TURNS else f"The turns of the dialect {known.text_format} are not known."
 
 
 def _constrained(known: Capabilities) -> str:
-    return "" if known.constrained else "The endpoint is not known to hold answers to a constraint."
+    return "" if known.constrained else "The endpoint is not known to constrain answers."
 
 
 def _text_json(known: Capabilities) -> str:

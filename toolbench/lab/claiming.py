@@ -18,9 +18,9 @@ _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's sl
 _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
 
 # Runs with fewest trials in flight come first, then in turn; none has more in flight than its own limit. Trials whose
-# local server is not ready stay queued. A run with a cap gets no more trials in flight than its remaining requests are
-# likely to carry to their end, at what its trials took so far (3 requests before any is done): those that the cap would
-# stop half-way have only cost requests.
+# local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
+# trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
+# requests before any is done): those that the cap would stop half-way have only cost requests.
 _CLAIM = """
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
@@ -45,8 +45,9 @@ WITH busy AS (
     CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued' AND NOT EXISTS (
-            SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND config.service <> ''
-            AND NOT EXISTS (SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service))
+            SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.method = 'auto'
+            OR config.service <> '' AND NOT EXISTS (
+                SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
         ORDER BY position LIMIT least((SELECT want FROM limits), affordable.trials,
             CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.trials, 0)) END)
     ) AS next

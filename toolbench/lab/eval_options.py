@@ -159,7 +159,8 @@ class EvalOptions:
     )
     strategy_matrix: bool = field(default=False, metadata=_row(SWITCH, "baseline and production", "STRATEGY_MATRIX"))
     method: tuple[str, ...] = field(
-        default=("native",), metadata=_row(WORDS, "how calls are asked for: native, text_json, template, constrained")
+        default=("native",),
+        metadata=_row(WORDS, "how calls are asked for: auto, native, text_json, template, constrained"),
     )
     stream: str = field(default="none", metadata=_row(STREAM, "whether answers come as a stream; both tries each way"))
     tag_fallback: bool = field(

@@ -12,6 +12,7 @@ from toolbench.lab.execution import Terms, serve
 from toolbench.lab.finishing import finish_runs
 from toolbench.lab.keys import KeyUnavailable, endpoint_key
 from toolbench.lab.models import Provider, Run, Trial
+from toolbench.lab.probing import waiting_probes, work_probe
 
 
 @dataclass(slots=True)
@@ -61,6 +62,8 @@ class EvalShifts:
 
     def _work(self, provider_id: int) -> None:
         try:
+            for probe_id in waiting_probes(provider_id):
+                work_probe(probe_id, self._stopping.is_set)
             serve(provider_id, Terms(settings.SHIFT_SECONDS, stopping=self._stopping.is_set))
         except Exception as error:
             self.failure = error

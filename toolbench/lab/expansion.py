@@ -1,8 +1,6 @@
 """From a request to a plan: which configurations and cells there will be, what is left out and why, and what it may
 cost. Nothing is written."""
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,19 +8,24 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from toolbench.engine.asking import ask_for
+from toolbench.engine.capabilities import Effective
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.overrides import merge_options
-from toolbench.engine.policy import Policy, policy_json, resolve
+from toolbench.engine.policy import Policy, resolve
 from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
+from toolbench.engine.routing import AUTO, Route, refusal, tool_troubles
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Scenario
+from toolbench.lab.capabilities import get_effective
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
+from toolbench.lab.policy_hash import policy_hash
+from toolbench.lab.routes import must_probe, routing_of, way, with_capabilities, with_route
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
 from toolbench.lab.strategies import read_strategy
 
-METHODS = ("native", "text_json", "template", "constrained")
+METHODS = (AUTO, "native", "text_json", "template", "constrained")
 MOST_TRIALS = 100_000  # of one run
 DEFAULT_PROFILE = "default"
 
@@ -35,6 +38,7 @@ class Found:
     profiles: Mapping[str, SamplingProfile]
     presets: Mapping[str, JsonObject]
     scenarios: tuple[Scenario, ...]
+    effective: Mapping[int, Effective]
 
 
 def expand(request: RunRequest) -> Plan:
@@ -44,10 +48,13 @@ def expand(request: RunRequest) -> Plan:
     configs: list[PlannedConfig] = []
     cells: list[PlannedCell] = []
     for choice in choices:
-        if why := _unsuited(choice, found.models[choice.model]):
+        if why := _unsuited(choice, found):
             skipped.append(Skipped(_named(choice, found), why))
             continue
         config = _config(request, choice, found)
+        if not config.method:
+            skipped.append(Skipped(_named(choice, found), config.routing["reason"]))
+            continue
         kept, left_out = _cells(config, len(configs), found)
         skipped += left_out
         if kept:
@@ -83,7 +90,7 @@ def _find(request: RunRequest) -> Found:
     _check_numbers(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchRefused(problems)
-    return Found(models, profiles, presets, chosen)
+    return Found(models, profiles, presets, chosen, get_effective(models.values()))
 
 
 def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
@@ -131,10 +138,9 @@ def _applies(name: str, model: Model, request: RunRequest, found: Found) -> bool
     return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
 
 
-def _unsuited(choice: ConfigChoice, model: Model) -> str:
-    if choice.method == "constrained" and not model.constraint:
-        return "The endpoint is not known to constrain answers."
-    return ""
+def _unsuited(choice: ConfigChoice, found: Found) -> str:
+    """Why a method that was named cannot be used here; "" where it can."""
+    return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
 
 
 def _named(choice: ConfigChoice, found: Found) -> str:
@@ -147,7 +153,11 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     profile = found.profiles.get(choice.profile)
     options = profile.options if profile else {}
     layers = _layers(request, choice, found)
+    effective = found.effective[choice.model]
+    layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective.capabilities)
     try:
+        chosen = _chosen(choice, layers, effective)
+        layers = with_route(layers, chosen) if chosen and chosen.method else layers
         policy = resolve(layers).policy
         ask_for(policy.method, policy.constraint, text_format=policy.text_format)
     except PolicyError as error:
@@ -163,12 +173,20 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
         profile=choice.profile,
         options=options,
         strategy=choice.strategy,
-        method=choice.method,
+        method=chosen.method if chosen else choice.method,
         examples=choice.examples,
         stream=choice.stream,
         layers=layers,
         policy_hash=policy_hash(policy),
+        routing=routing_of(chosen, effective) if chosen else {},
     )
+
+
+def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route | None:
+    """Where auto leads; None for a method that was named, and while a probe has to be awaited."""
+    if choice.method != AUTO or must_probe(effective.capabilities):
+        return None
+    return way(layers, effective)
 
 
 def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
@@ -198,7 +216,7 @@ def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
     added = [*(own if words.base == "production" else ()), *words.more]
     layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
-    return (("launch", _asked(request, choice, model)), *layers)
+    return (("launch", _asked(request, choice, found)), *layers)
 
 
 def _preset(name: str, found: Found) -> JsonObject:
@@ -212,18 +230,21 @@ def _with_workarounds(layers: Layers, own: Layers) -> Layers:
     return (*layers[:place], *own, *layers[place:])
 
 
-def _asked(request: RunRequest, choice: ConfigChoice, model: Model) -> JsonObject:
+def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObject:
+    model = found.models[choice.model]
     asked: JsonObject = {
         "tool_use_mode": request.tool_use_mode,
         "tool_failure_policy": request.tool_failure_policy,
-        "method": choice.method,
     }
+    if choice.method != AUTO:
+        asked["method"] = choice.method
     if choice.examples:
         asked["examples"] = choice.examples
-    if model.constraint:
-        asked["constraint"] = model.constraint
-    if text_format := model.capabilities.get("text_format"):
-        asked["text_format"] = text_format
+    known = found.effective[model.pk].capabilities
+    if known.constrained:
+        asked["constraint"] = model.constraint or known.constrained[0]
+    if known.text_format:
+        asked["text_format"] = known.text_format
     if request.tool_allowlist:
         asked["tool_allowlist"] = list(request.tool_allowlist)
     if request.tool_denylist:
@@ -240,11 +261,6 @@ def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
     return dict(errors)
 
 
-def policy_hash(policy: Policy) -> str:
-    """Equal for equal settings, however they came about."""
-    return hashlib.sha256(json.dumps(policy_json(policy), sort_keys=True).encode()).hexdigest()
-
-
 def samples_at_zero(policy: Policy) -> bool:
     """Whether the temperature that is sent is 0, whichever layer asks for it."""
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
@@ -256,6 +272,11 @@ def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[Planne
     for scenario in found.scenarios:
         if config.examples and config.examples not in examples.sets_for(scenario.slug):
             skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
+            continue
+        tools = scenario.draw(0, kind="parity").tools
+        troubles = tool_troubles(tools, found.effective[config.model].capabilities)
+        if troubles and config.method in ("native", AUTO):
+            skipped.append(Skipped(f"{config} × {scenario.slug}", troubles[0]))
             continue
         kept.append(_cell(config, place, scenario, found))
     return kept, skipped

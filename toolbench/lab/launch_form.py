@@ -17,6 +17,7 @@ STRATEGIES = (
 )
 SETS = ("simple", "typical", "extreme", "all")
 METHODS = (
+    ("auto", "the first that the endpoint is able to take; one nobody knows is probed first"),
     ("native", "tools in the request"),
     ("text_json", "one fenced JSON template in the prompt, no tools in the request"),
     ("template", "our prompt in the model's own turn tokens, to a raw completion endpoint"),

@@ -13,7 +13,9 @@ from django.db import transaction
 from toolbench.lab.cells import recompute
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.expansion import expand
-from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
+from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
+from toolbench.lab.probing import ask_probe
+from toolbench.lab.routes import waiting_models
 from toolbench.lab.run_names import derived_name
 from toolbench.lab.run_request import (
     ConfigChoice,
@@ -58,6 +60,8 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])
+        for model in waiting_models(run):
+            ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} wants to know how to ask it.")
         transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run
@@ -119,6 +123,7 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
             stream=config.stream,
             layers=[[name, patch] for name, patch in config.layers],
             policy_hash=config.policy_hash,
+            routing=config.routing,
         )
         for position, config in enumerate(plan.configs)
     )

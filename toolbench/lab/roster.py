@@ -21,6 +21,9 @@ class Roster:
         """Shifts claim no more, and queue again what they cannot end within seconds."""
         self._stopping.set()
 
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
     def work(self, provider_id: int) -> int:
         """Works a shift, unless one for this provider claims already; returns how many trials were ended."""
         over = object()

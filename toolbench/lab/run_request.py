@@ -112,7 +112,8 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfig:
-    """A configuration as it will be frozen; `layers` are lowest first and without the scenario's."""
+    """A configuration as it will be frozen; `layers` are lowest first and without the scenario's. `method` is auto
+    while a probe has to say where it leads."""
 
     model: int
     provider: int
@@ -127,6 +128,7 @@ class PlannedConfig:
     stream: bool
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
+    routing: JsonObject = field(default_factory=dict)  # where the method auto led, and why (lab/routes.py)
 
     def __str__(self) -> str:
         streamed = "streamed" if self.stream else ""

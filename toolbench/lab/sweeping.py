@@ -8,7 +8,9 @@ from django.db import connection, transaction
 from toolbench.lab.budget import pause_spent
 from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.finishing import cancel_queued, end_orphans, finish_runs, reopen_runs
-from toolbench.lab.waking import wake
+from toolbench.lab.probe_storing import queue_lost
+from toolbench.lab.routes import settle_all
+from toolbench.lab.waking import wake, wake_probes
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_LOOK = 200
@@ -60,6 +62,8 @@ def sweep() -> Swept:
     reopen_runs()
     recomputed = recompute_stale(_CELLS_PER_SWEEP)
     _forget()
+    wake_probes(queue_lost())
+    settle_all()
     waiting = providers_waiting()
     wake(waiting)
     return Swept(expired, ended, paused, finished, recomputed, waiting)

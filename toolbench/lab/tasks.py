@@ -7,8 +7,9 @@ from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
 from toolbench.lab import liveness
+from toolbench.lab.probing import work_probe
 from toolbench.lab.roster import Roster
-from toolbench.lab.waking import BEAT, SHIFT
+from toolbench.lab.waking import BEAT, PROBE, SHIFT
 
 ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
 
@@ -31,6 +32,12 @@ def stop_shifts(**_: Any) -> None:
 def work_shift(provider_id: int) -> None:
     """One shift for the provider, unless this worker is at it already."""
     roster.work(provider_id)
+
+
+@app.task(name=PROBE)
+def probe(probe_id: int) -> None:
+    """Carries out one probe, unless another worker is at it."""
+    work_probe(probe_id, roster.is_stopping)
 
 
 @app.task(name=BEAT)

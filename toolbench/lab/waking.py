@@ -11,6 +11,7 @@ from toolbench.celery import app
 logger = logging.getLogger(__name__)
 
 SHIFT = "toolbench.lab.tasks.work_shift"
+PROBE = "toolbench.lab.tasks.probe"
 BEAT = "toolbench.lab.tasks.beat"
 
 
@@ -18,6 +19,13 @@ def wake(provider_ids: Iterable[int]) -> None:
     """Asks for a shift per provider. To be called after the commit."""
     for provider_id in sorted(set(provider_ids)):
         if not _send(SHIFT, [provider_id], expires=settings.SHIFT_SECONDS):
+            return
+
+
+def wake_probes(probe_ids: Iterable[int]) -> None:
+    """Asks for a worker per probe. To be called after the commit."""
+    for probe_id in probe_ids:
+        if not _send(PROBE, [probe_id], expires=settings.SHIFT_SECONDS):
             return
 
 

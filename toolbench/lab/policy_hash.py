@@ -1,0 +1,11 @@
+"""Settings as one value to compare."""
+
+import hashlib
+import json
+
+from toolbench.engine.policy import Policy, policy_json
+
+
+def policy_hash(policy: Policy) -> str:
+    """Equal for equal settings, however they came about."""
+    return hashlib.sha256(json.dumps(policy_json(policy), sort_keys=True).encode()).hexdigest()
