@@ -89,7 +89,13 @@ def main() -> None:
         return
     options.kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        limits = [f"-max_total_time={options.seconds}", f"-max_len={LONGEST}", f"-seed={options.seed}", "-timeout=60"]
+        limits = [
+            f"-max_total_time={options.seconds}",
+            f"-max_len={LONGEST}",
+            f"-seed={options.seed}",
+            "-timeout=60",
+            "-len_control=10",
+        ]
         kept = [f"-artifact_prefix={options.kept}/", "-print_final_stats=1"]
         atheris.Setup([sys.argv[0], *limits, *kept, *_prepare(Path(folder))], one)
         atheris.Fuzz()

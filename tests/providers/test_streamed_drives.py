@@ -8,6 +8,7 @@ import pytest
 
 from tests.providers.drives import Notes, driven, plan
 from toolbench.engine.events import End
+from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
 
@@ -110,6 +111,26 @@ def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: Sc
     notes = Notes()
     ended = driven(provider.endpoint(key="sk-secret-1234"), notes, replace(plan(), stream=True))
     assert ended.final_text == "*" * len("sk-secret-1234")
+    assert len([event for event in notes.events if event.type == "llm_delta"]) == 1  # read again, and heard once
+
+
+def test_who_watches_a_stream_sees_the_arguments_grow_and_a_second_attempt_from_its_beginning(
+    provider: ScriptedProvider,
+) -> None:
+    provider.plays(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
+    notes, watched, seen = Notes(), GrowingAnswer(), []
+    driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+    for event in notes.events:
+        watched.take(event)
+        seen += [(watched.calls[0].arguments, watched.calls[0].whole)] if "call" in event.data else []
+    assert seen == [
+        (None, False),
+        ({}, False),
+        (None, False),
+        ({}, False),
+        ({"city": "Oslo"}, True),
+    ]
+    assert (watched.text, watched.calls) == ("Rain.", [])
 
 
 def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedProvider) -> None:

@@ -9,7 +9,7 @@ from toolbench.engine.json_text import MAX_DEPTH, read_json
 _SIGNS = re.compile(r'["{}\[\],]')
 _SIGNS_IN_TEXT = re.compile(r'["\\]')
 _CLOSING = {"{": "}", "[": "]"}
-_TAIL = re.compile(r"(?:\\u[0-9a-fA-F]{0,3}|\\)$")
+_TAIL = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an escape that is not whole
 
 
 class JsonExtent:
@@ -63,7 +63,7 @@ def read_partial(text: str) -> Any:
     if not extent.started or len(extent.open) > MAX_DEPTH:
         return None
     closers = "".join(_CLOSING[sign] for sign in reversed(extent.open))
-    whole = _TAIL.sub("", text) + '"' if extent.quoted else text.rstrip()
+    whole = _TAIL.sub(r"\1", text) + '"' if extent.quoted else text.rstrip()
     for body in (whole, text[: extent.break_off]):
         try:
             return read_json(body + closers)

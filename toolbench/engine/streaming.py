@@ -73,7 +73,7 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message as far as it came, arguments as far as they are written (see partial_json.read_partial); {}
+        """The message as far as it came, arguments as far as they are written (see growing.GrowingCall); {}
         before anything is said."""
         return self._assembly.message() if self._assembly.said else {}
 

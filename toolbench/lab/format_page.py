@@ -1,12 +1,15 @@
 """What every dialect of tool calls reads in one text, as the format viewer shows it."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine import formats
 from toolbench.engine.messages import Finding, JsonObject
+from toolbench.engine.partial_json import read_partial
 
+CUT = "call_cut"
 MOST_TEXT = 8_000  # characters; every one is read by some fifty formats
 
 
@@ -19,13 +22,15 @@ class ReadCall:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What `formats` made of the text, all of them the same. `saw` is false where they took it for plain text."""
+    """What `formats` made of the text, all of them the same. `saw` is false where they took it for plain text. `so_far`
+    is what the JSON of a call that the text breaks off in already says."""
 
     formats: tuple[str, ...]
     calls: tuple[ReadCall, ...]
     text: str
     reasoning: str
     findings: tuple[Finding, ...]
+    so_far: str = ""
 
     @property
     def saw(self) -> bool:
@@ -57,14 +62,26 @@ def read_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Readi
 
 
 def _reading(name: str, text: str, tools: Sequence[JsonObject]) -> Reading:
-    parsed = formats.parse(text, format=name, tools=tools)
+    decoder = formats.stream(name, tools)
+    decoder.feed(text)
+    begun = decoder.partial
+    parsed = decoder.close()
+    is_cut = any(finding.code == CUT for finding in parsed.findings)
     return Reading(
         formats=(name,),
         calls=tuple(ReadCall(call.id, call.name, _json(call.arguments)) for call in parsed.calls),
         text=parsed.text,
         reasoning=parsed.reasoning,
         findings=parsed.findings,
+        so_far=_so_far(begun) if is_cut else "",
     )
+
+
+def _so_far(begun: str) -> str:
+    """What the beginning of a call says, where it is written as JSON; else nothing."""
+    bracket = re.search(r"[{[]", begun)
+    value = read_partial(begun[bracket.start() :]) if bracket else None
+    return "" if value is None else _json(value)
 
 
 def _json(value: object) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import (
@@ -111,11 +111,16 @@ class _Trial:
         self._log = StepLog(world.recorder, world.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
-        self._open: Exchange | None = None
+        self._open: Exchange | None = None  # whose pieces are heard
+        self._attempt = 1
 
     def listen(self, event: Event) -> None:
-        if event.type == "llm_delta" and self._open is not None:
+        """Passes events on; a piece of a streamed answer with the number of the attempt it belongs to."""
+        if event.type == "llm_delta":
+            if self._open is None or self._open.heard is None:
+                return
             self._open.understood(call=bool(event.data.get("closed")))
+            event = replace(event, data={**event.data, "attempt": self._attempt})
         if event.type == "tool_call_end":
             self._results.append((event.turn, event.data["result"]))
         self._world.emit(event)
@@ -168,6 +173,7 @@ class _Trial:
     async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
         """One attempt, written down, also when it is cut off. A streamed answer is read while it comes."""
         exchange = self._open = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
+        self._attempt = attempt.number
         if ask.request.stream:
             exchange.heard = ask.decoder.feed
         try:
@@ -220,8 +226,9 @@ def _broken_off(ask: Ask, exchange: Exchange) -> Message:
 
 
 def _without_secrets(ask: Ask, exchange: Exchange) -> None:
-    """Has a stream that holds a secret read again, masked."""
+    """Has a stream that holds a secret read again, masked; nobody hears it a second time."""
     if ask.request.stream and exchange.holds_secret:
+        exchange.heard = None
         _empty(ask)
         for piece in exchange.pieces():
             ask.decoder.feed(piece)

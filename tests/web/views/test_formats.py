@@ -1,5 +1,6 @@
 """The format viewer shows what each dialect reads, whatever is pasted."""
 
+import html
 import json
 
 import pytest
@@ -42,3 +43,12 @@ def test_no_text_breaks_the_page_or_runs(owner_client: Client, text: str) -> Non
     response = owner_client.post("/formats/", {"text": text, "tools": TOOLS})
     assert response.status_code == 200
     assert "<script>alert" not in response.content.decode()
+
+
+def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: Client) -> None:
+    text = owner_client.post("/formats/", {"text": HERMES.partition("lo")[0], "tools": TOOLS}).content.decode()
+    auto = text.partition("</section>")[0]
+    assert "0 calls" in auto
+    assert "call_cut" in auto
+    assert "As far as it is written, never executed" in auto
+    assert '"city": "Os"' in html.unescape(auto)
