@@ -3,8 +3,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolbench.engine.arguments import INVALID_JSON, arguments_size, read_arguments
+from toolbench.engine.json_text import write_json
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "arguments.json").read_text())
 
@@ -50,3 +53,24 @@ def test_reading_does_not_change_what_was_given() -> None:
 def test_the_size_can_be_had_without_reading(row: dict[str, Any]) -> None:
     if row["name"] != "double encoding":
         assert arguments_size(row["raw"]) == row["size"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
+def test_an_object_is_the_same_however_it_is_wrapped(value: dict[str, object]) -> None:
+    text = json.dumps(value)
+    for raw in (value, text, f"\n {text} ", f"```json\n{text}\n```", f"```{text}```", json.dumps(text)):
+        assert read_arguments(raw, 200_000).arguments == value
+
+
+@given(st.text(st.sampled_from('{}[]",:\\`1e-a\ud800é\n tnf'), max_size=40) | st.text(max_size=40))
+def test_no_text_raises_and_what_is_read_can_be_written(raw: str) -> None:
+    read = read_arguments(raw, 200_000)
+    assert (read.arguments is None) == (read.status != "ok")
+    assert write_json(read.arguments)

@@ -8,6 +8,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.engine.formats.cases import DATA, TOOLS, fed, golden_cases, markers
 from toolbench.engine.formats import TextCall, names, parse, render, stream
@@ -40,6 +42,16 @@ def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
     draw = random.Random(form)
     for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
         assert fed(text, form, draw) == parse(text, format=form, tools=TOOLS)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from([*MARKERS, *ODD[:20], *WRITTEN]) | st.text(max_size=6), max_size=9).map("".join),
+    st.sampled_from(names()),
+    st.integers(1, 9),
+)
+def test_whatever_stands_together_is_read_alike_in_pieces_of_any_size(text: str, form: str, size: int) -> None:
+    assert fed(text, form, size) == parse(text, format=form, tools=TOOLS)
 
 
 def test_one_character_at_a_time_gives_what_the_whole_gives() -> None:

@@ -1,0 +1,51 @@
+"""Values as JSON and as Python write them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.literals import read_value
+from toolbench.engine.json_text import write_json
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_value_is_the_same_in_json_and_in_python(value: object) -> None:
+    for written in (json.dumps(value), repr(value)):
+        read = read_value(written)
+        assert read == value
+        assert type(read) is type(value)
+
+
+@given(st.text(st.sampled_from("[]{}()'\"\\,:0aTrue-+*#\n é\ud800"), max_size=30) | st.text(max_size=30))
+@example("-" * 5000 + "1")
+@example("'\\ud800'")
+def test_no_text_raises_anything_but_bad_json(text: str) -> None:
+    try:
+        value = read_value(text)
+    except BadJson:
+        return
+    assert write_json(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("('a', 1)", ["a", 1]),
+        ("{'a': true, \"b\": null}", {"a": True, "b": None}),
+        ("'a\nb'", "a\nb"),
+        (r"'\d\n'", "\\d\n"),
+        ("[007, -1]", [7, -1]),
+    ],
+)
+def test_small_faults_are_put_up_with(written: str, value: Any) -> None:
+    assert read_value(written) == value
