@@ -105,4 +105,4 @@ def test_modes_are_named_as_paths_are(method: str, mode: str) -> None:
 def test_calls_of_any_shape_are_gone_through() -> None:
     policy = resolve([]).policy
     odd: list[JsonObject] = [{}, {"function": None}, {"function": {"arguments": "{"}}]
-    assert [one.call for one in mend_calls(odd, policy, cut=False).parse_errors] == [2]
+    assert [one.call for one in mend_calls(odd, policy, mode="tool_use", cut=False).parse_errors] == [2]

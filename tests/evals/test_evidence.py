@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.evals.records import calling, ended, failing, result, saying
 from toolbench.engine.events import End, ExchangeError, TurnRecord
-from toolbench.engine.messages import SchemaError, TransformChange
+from toolbench.engine.messages import ParseError, SchemaError, TransformChange
 from toolbench.evals import evidence
 
 
@@ -36,7 +38,27 @@ def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
         "parse_error_turns": 2,
         "calling_turns": 6,
         "ignored_calls": 2,
+        "repaired_calls": 0,
+        "parse_error_ends": 0,
+        "fallback_turns": 0,
     }
+
+
+def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_error() -> None:
+    record = calling(0, result("state_get", {}), result("state_get", {}), result("state_get", {}))
+    assert record.answer is not None
+    mended = ParseError("tool_use", "bad", "{'", call=1, repairs=("single_quotes",))
+    cut = ParseError("tool_use", "bad", "{'", call=2, repairs=("cut_value",), truncated=True)
+    answer = replace(record.answer, parse_errors=(mended, cut), mode="json_fallback")
+    counts = evidence.counts(ended(replace(record, answer=answer)))
+    named = ("calls", "valid_calls", "repaired_calls", "parse_error_turns", "fallback_turns")
+    assert [counts[name] for name in named] == [3, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("code", "ends"), [("model_format", 1), ("connection_reset", 0)])
+def test_a_turn_is_ended_by_a_parse_error_where_a_server_cannot_read_its_models_words(code: str, ends: int) -> None:
+    error = ExchangeError(code, "…", infrastructure=False)
+    assert evidence.counts(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))["parse_error_ends"] == ends
 
 
 def test_calls_read_from_tags_or_text_are_not_structured() -> None:

@@ -155,3 +155,14 @@ def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: El
     while recompute_stale():
         pass
     assert set(Cell.objects.filter(config=config).values_list("passed", "running")) == {(8, 0)}
+
+
+def test_what_weak_models_needed_is_added_up() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", repaired_calls=2, asked_again=1, fallback_turns=3)
+    make_trial(cell, "fail", repaired_calls=1, parse_error_ends=1)
+    make_trial(cell, "cancelled", repaired_calls=9)
+    recompute_stale()
+    cell.refresh_from_db()
+    counts = (cell.repaired_calls, cell.asked_again, cell.fallback_turns, cell.parse_error_ends)
+    assert counts == (3, 1, 3, 1)

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial
+from toolbench.lab.cells import recompute_stale
 from toolbench.lab.health import get_health
 from toolbench.lab.models import Process
 
@@ -39,3 +40,13 @@ def test_it_says_whether_trials_wait() -> None:
     assert not get_health().waiting
     make_trial(make_cell(make_config(make_run())), "queued")
     assert get_health().waiting
+
+
+def test_turns_on_text_json_are_counted_over_real_runs_that_are_kept() -> None:
+    for fields in ({}, {"simulated": True}, {"deleted_at": timezone.now()}):
+        run = make_run(**fields)
+        make_trial(make_cell(make_config(run)), fallback_turns=3)
+        make_trial(make_cell(make_config(run)), fallback_turns=0)
+    recompute_stale()
+    health = get_health()
+    assert (health.fallback_turns, health.fallback_runs) == (3, 1)

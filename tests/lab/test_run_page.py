@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
+from toolbench.lab.cells import recompute_stale
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.lab.tallies import tally
@@ -128,3 +129,16 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
     with django_assert_num_queries(6):
         get_run_page(run.pk)
+
+
+def test_the_first_attempts_rate_stands_beside_the_other_where_a_call_was_asked_for_again() -> None:
+    run = make_run()
+    plain, again = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
+    make_trial(plain, "pass")
+    make_trial(again, "pass", asked_again=1, output_retries=1)
+    make_trial(again, "pass")
+    recompute_stale()
+    first, second = get_run_page(run.pk).lines
+    assert first.first is None
+    assert second.first is not None
+    assert (second.first.k, second.answered.k) == (1, 2)

@@ -30,9 +30,9 @@ def mode_of(method: str) -> str:
     return MODES.get(method, method)
 
 
-def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, cut: bool) -> Mended:
-    """`calls` are in OpenAI's shape; `cut` says that the answer was ended from outside. What broke off is read but left
-    as it came, so that it is refused."""
+def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool) -> Mended:
+    """`calls` are in OpenAI's shape, asked for in this mode; `cut` says that the answer was ended from outside. What
+    broke off is read but left as it came, so that it is refused."""
     mended = list(calls)
     changes: list[TransformChange] = []
     findings: list[Finding] = []
@@ -44,7 +44,7 @@ def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, cut: bool) -> Men
             continue
         found = repair(written, policy.argument_repairs, cut=cut) if isinstance(written, str) else None
         path = f"$.tool_calls[{place}].function.arguments"
-        errors.append(parse_error(mode_of(policy.method), problem, str(written), call=place, repaired=found))
+        errors.append(parse_error(mode, problem, str(written), call=place, repaired=found))
         if found is not None:
             findings.append(repair_finding(found, path))
         if found is not None and not found.truncated:
@@ -53,12 +53,12 @@ def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, cut: bool) -> Men
     return Mended(mended, tuple(changes), tuple(findings), tuple(errors))
 
 
-def unread_calls(read: Read, method: str) -> tuple[ParseError, ...]:
+def unread_calls(read: Read, mode: str) -> tuple[ParseError, ...]:
     """The parse errors of an answer's text: as the way of asking told them, else one per finding that says so."""
     if read.parse_errors:
         return read.parse_errors
     said = [finding.message.partition(";")[0] for finding in read.findings if finding.code == "parse_error"]
-    return tuple(parse_error(mode_of(method), error, read.text) for error in said)
+    return tuple(parse_error(mode, error, read.text) for error in said)
 
 
 def parse_error(

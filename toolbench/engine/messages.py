@@ -77,7 +77,8 @@ class Turn:
     `ignored_calls` were dropped
     by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
     constrained or text. `cut`: a stream broke off, and none of its calls is kept. `continues`: the endpoint paused and
-    wants to be asked to go on. `not_executed`: the answer means a call that is none, and nothing of it ran."""
+    wants to be asked to go on. `not_executed`: the answer means a call that is none, and nothing of it ran. `mode` is
+    how calls were asked for, as in ParseError; "" without tools."""
 
     message: Message
     text: str
@@ -96,6 +97,7 @@ class Turn:
     continues: bool = False
     parse_errors: tuple[ParseError, ...] = ()
     not_executed: bool = False
+    mode: str = ""
 
     @property
     def stop_reason(self) -> str:

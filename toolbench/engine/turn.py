@@ -12,7 +12,7 @@ from toolbench.engine.events import Ask, Hear, Request
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
-from toolbench.engine.mending import mend_calls, unread_calls
+from toolbench.engine.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
@@ -188,7 +188,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    mended = mend_calls(calls if with_tools else (), policy, cut=answer.finish_reason == "length")
+    mode = mode_of(setup.asking.method) if with_tools else ""
+    mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
     kept = [] if answer.cut else _repaired(mended.calls)[: setup.calls_kept]
     return Turn(
         message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
@@ -206,8 +207,9 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
         fingerprint=answer.fingerprint,
         cut=answer.cut,
         continues=answer.continues,
-        parse_errors=(*unread_calls(read, policy.method), *mended.parse_errors),
+        parse_errors=(*unread_calls(read, mode), *mended.parse_errors),
         not_executed=read.not_executed,
+        mode=mode,
     )
 
 

@@ -8,6 +8,8 @@ from toolbench.engine.messages import ATTEMPTS, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT = "length"
+FALLBACK = "json_fallback"
+MODEL_FORMAT = "model_format"  # of providers/data/outcomes.json
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +70,42 @@ def tries_to_call(answer: Turn) -> bool:
 def counts(ended: Ended) -> JsonObject:
     """Numerators and denominators of the named rates, for one trial.
 
-    Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema."""
+    Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema. A
+    call that had to be repaired first is not valid either: the model wrote it otherwise."""
     checked = [one.result for one in called(ended) if one.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in ended.turns if record.answer]
     calling = sum(tries_to_call(answer) for _, answer in answers)
     return {
         "calls": len(checked),
-        "valid_calls": sum(_is_valid(result) for result in checked),
+        "valid_calls": sum(_is_valid(result) for result in checked) - sum(_mended_and_valid(r, a) for r, a in answers),
+        "repaired_calls": sum(len(_mended(record, answer)) for record, answer in answers),
         "structured_answers": sum(_is_structured(answer) for _, answer in answers),
         "calling_answers": calling,
         "parse_error_turns": sum(_has_parse_error(record, answer) for record, answer in answers),
         "calling_turns": calling,
+        "parse_error_ends": int(_ended_by_parse_error(ended)),
+        "fallback_turns": sum(answer.mode == FALLBACK for _, answer in answers),
         "ignored_calls": sum(answer.ignored_calls for _, answer in answers),
     }
 
 
 def _is_valid(result: ToolResult) -> bool:
     return result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in error_codes(result)
+
+
+def _mended(record: TurnRecord, answer: Turn) -> list[ToolResult]:
+    """The results of calls whose arguments were readable only after a repair."""
+    places = {error.call for error in answer.parse_errors if error.mended}
+    return [result for place, result in enumerate(record.results) if place in places]
+
+
+def _mended_and_valid(record: TurnRecord, answer: Turn) -> int:
+    return sum(_is_valid(result) for result in _mended(record, answer))
+
+
+def _ended_by_parse_error(ended: Ended) -> bool:
+    """Nothing that we cannot read ends a run; a server that cannot read its own model's words may."""
+    return ended.end is End.PROVIDER_ERROR and ended.error is not None and ended.error.code == MODEL_FORMAT
 
 
 def _is_structured(answer: Turn) -> bool:
@@ -95,4 +116,4 @@ def _is_structured(answer: Turn) -> bool:
 def _has_parse_error(record: TurnRecord, answer: Turn) -> bool:
     if any(result.parse_status == "invalid_json" for result in record.results):
         return True
-    return any(finding.code == "parse_error" for finding in answer.findings)
+    return bool(answer.parse_errors) or any(finding.code == "parse_error" for finding in answer.findings)

@@ -203,6 +203,7 @@ _RESULTS = (
     "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "first_token_ms",
     "first_call_ms", "turns", "requests", "retries",
     "output_retries", "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns",
-    "calling_turns", "ignored_calls", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
+    "calling_turns", "ignored_calls", "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again",
+    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
     "paths", "upstream", "fingerprint", "model_echoed", "tools_dropped", "not_executed", "rendered_prompt",
 )  # fmt: skip

@@ -2,9 +2,10 @@
 a column.
 
 `StepBody.facts` of an exchange holds: tools_sent, stream, request_headers, request_changes, response_headers,
-response_changes, text, message, calls_found, calls, ignored_calls, findings, usage, error, chunks ([offset ms, bytes]
-each), partial (of a stream that broke off, the message as far as it came). Of a tool execution: call, arguments,
-parse_status, executed, envelope, schema_errors, output_replaced, changes.
+response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were asked for),
+parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"), usage, error,
+chunks ([offset ms, bytes] each), partial (of a stream that broke off, the message as far as it came). Of a tool
+execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes.
 A call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
 `StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
@@ -42,6 +43,9 @@ def exchange_facts(step: ExchangeStep) -> bytes:
             "calls": [_call(call) for call in turn.calls],
             "ignored_calls": turn.ignored_calls,
             "findings": [_plain(finding) for finding in turn.findings],
+            "mode": turn.mode,
+            "parse_errors": [_plain(error) for error in turn.parse_errors],
+            "notice": turn.notice,
             "usage": _plain(turn.usage) if turn.usage else None,
         }
     return dump(facts)

@@ -114,7 +114,8 @@ def _times(drive: Drive) -> JsonObject:
         "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "output_retries": _output_retries(exchanges),
+        "output_retries": _output_retries(exchanges) + drive.ended.asked_again,
+        "asked_again": drive.ended.asked_again,
     }
 
 

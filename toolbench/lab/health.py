@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from toolbench.lab.models import Process, ServiceAddress, Trial
+from toolbench.lab.models import Cell, Process, ServiceAddress, Trial
 
 BEAT = timedelta(seconds=60)
 FORGET = timedelta(days=1)
@@ -28,6 +29,8 @@ class Health:
     processes: tuple[ProcessLine, ...]
     services: tuple[ServiceAddress, ...]
     waiting: bool  # some trial waits
+    fallback_turns: int  # asked by text JSON, which is deprecated; without simulated models
+    fallback_runs: int
 
     @property
     def working(self) -> bool:
@@ -35,8 +38,10 @@ class Health:
 
 
 def get_health() -> Health:
-    """Three queries. Processes silent for a day are left out."""
+    """Four queries. Processes silent for a day are left out."""
     now = timezone.now()
+    cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, fallback_turns__gt=0)
+    fallback = cells.aggregate(turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True))
     rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
     return Health(
         processes=tuple(
@@ -51,6 +56,8 @@ def get_health() -> Health:
             for row in rows
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
+        fallback_turns=fallback["turns"],
+        fallback_runs=fallback["runs"],
         waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
     )
 

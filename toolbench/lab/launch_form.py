@@ -19,7 +19,7 @@ SETS = ("simple", "typical", "extreme", "all")
 METHODS = (
     ("auto", "the first that the endpoint is able to take; one nobody knows is probed first"),
     ("native", "tools in the request"),
-    ("text_json", "one fenced JSON template in the prompt, no tools in the request"),
+    ("text_json", "one fenced JSON template in the prompt; deprecated: for models without native tools"),
     ("template", "our prompt in the model's own turn tokens, to a raw completion endpoint"),
     ("constrained", "the endpoint may only write a valid call"),
 )

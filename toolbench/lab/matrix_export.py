@@ -37,7 +37,7 @@ OURS = (
     "runs",
     "trials",
 )
-RATES = ("given", "delivered", "first", "structured", "schema", "parse")
+RATES = ("given", "delivered", "first", "structured", "schema", "parse", "repaired", "ended")
 FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")
 TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)

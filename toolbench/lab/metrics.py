@@ -48,6 +48,14 @@ def _parse_errors(tally: Tally, target: int | None) -> Rate:
     return tally.rate(tally.parse_error_turns, tally.calling_turns)
 
 
+def _repaired(tally: Tally, target: int | None) -> Rate:
+    return tally.rate(tally.repaired_calls, tally.calls)
+
+
+def _parse_ends(tally: Tally, target: int | None) -> Rate:
+    return tally.rate(tally.parse_error_ends, tally.calling_turns + tally.parse_error_ends)
+
+
 def tokens_per_trial(tally: Tally) -> Figure | None:
     tried = tally.passed + tally.failed + tally.infra
     mean = (tally.input_tokens + tally.output_tokens) / tried if tried else 0.0
@@ -70,6 +78,8 @@ _ALL = (
     Metric("structured", "Structured-call rate", "structured calls / answers that called", True, False, _structured),
     Metric("schema", "Schema accuracy", "valid calls / calls", True, False, _schema),
     Metric("parse", "Parse-error rate", "turns with a parse error / turns that called", False, False, _parse_errors),
+    Metric("repaired", "Repaired-call rate", "calls read after a named repair / calls", False, False, _repaired),
+    Metric("ended", "Turns ended by a parse error", "such turns / turns that called", False, False, _parse_ends),
     Metric("p50", "p50 latency", "trial without queue, by scenario", False, False, None),
     Metric("p95", "p95 latency", "trial without queue, scenarios with 60 or more answers", False, False, None),
     Metric("tokens", "Tokens per trial", "input and output, all attempts", False, False, None),

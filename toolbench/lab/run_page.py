@@ -41,6 +41,7 @@ class ConfigLine:
     tally: Tally  # tool scenarios; of the controls where the run has nothing else
     control: Tally
     answered: Rate
+    first: Rate | None  # at the first attempt; None where nothing passed otherwise
     delivered: Rate
     scenarios: tuple[ScenarioLine, ...]
 
@@ -141,9 +142,14 @@ def _line(config: RunConfig, cells: list[Cell]) -> ConfigLine:
         tally=main,
         control=control,
         answered=main.given_an_answer(TARGET),
+        first=main.rate(main.first_attempt_passed, main.answered, TARGET) if _second_samples(main) else None,
         delivered=main.delivered(TARGET),
         scenarios=tuple(_scenario_line(cell) for cell in cells),
     )
+
+
+def _second_samples(counts: Tally) -> bool:
+    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
 
 
 def _scenario_line(cell: Cell) -> ScenarioLine:

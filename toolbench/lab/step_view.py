@@ -48,6 +48,7 @@ class StepView:
     headers: tuple[tuple[str, str], ...]
     error: str
     curl: str
+    notice: str  # "Tool not executed: …", "" for nothing
 
     @property
     def side(self) -> str:
@@ -73,6 +74,7 @@ def view_step(
         headers=_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
         curl=curl(step, facts, bodies[0]) if part == "request" else "",
+        notice=facts.get("notice", "") if part in ("response", "calls") else "",
     )
 
 
@@ -144,7 +146,18 @@ def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple
         for error in owner.get("schema_errors", ())
     ]
     found = facts.get("findings", ()) if part in ("response", "calls", "transforms") else ()
-    return (*schema, *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found))
+    unread = facts.get("parse_errors", ()) if part == "calls" else ()
+    return (
+        *schema,
+        *map(_unread, unread),
+        *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found),
+    )
+
+
+def _unread(error: JsonObject) -> Fault:
+    path = "$.content" if error["call"] is None else f"$.tool_calls[{error['call']}].function.arguments"
+    mended = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
+    return Fault(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{mended}")
 
 
 def _headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:

@@ -33,6 +33,10 @@ SUMMED = (
     "calling_answers",
     "parse_error_turns",
     "calling_turns",
+    "repaired_calls",
+    "parse_error_ends",
+    "fallback_turns",
+    "asked_again",
 )
 
 
@@ -65,6 +69,10 @@ class Tally:
     calling_answers: int = 0
     parse_error_turns: int = 0
     calling_turns: int = 0
+    repaired_calls: int = 0
+    parse_error_ends: int = 0
+    fallback_turns: int = 0
+    asked_again: int = 0
     repeating: int = 0
     cost: float | None = None
 

@@ -23,7 +23,8 @@ _COLUMNS = (
     "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
     "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
     "model_ms", "tool_ms", "first_byte_ms", "turns", "requests", "retries", "output_retries", "calls", "valid_calls",
-    "parse_error_turns", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
+    "parse_error_turns", "parse_error_ends", "repaired_calls", "asked_again", "fallback_turns", "not_executed",
+    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
 )  # fmt: skip
 

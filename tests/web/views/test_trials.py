@@ -5,6 +5,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
 from tests.lab.test_trace import failed_trial
+from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Trial
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +56,25 @@ def test_dropped_tools_are_named_in_the_verdict(owner_client: Client) -> None:
     text = owner_client.get(f"/trials/{trial.pk}/").content.decode()
     assert "The tools never reached the model" in text
     assert "&lt;|im_start|&gt;" in text
+
+
+def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client: Client) -> None:
+    fields = {"parse_error_turns": 1, "fallback_turns": 2, "asked_again": 1, "not_executed": True}
+    trial = make_trial(make_cell(make_config(make_run())), "fail", **fields)
+    error: JsonObject = {
+        "mode": "json_fallback",
+        "error": "No call",
+        "snippet": "{北",
+        "call": None,
+        "repairs": [],
+        "truncated": False,
+    }
+    make_step(trial, bodies={"facts": {"notice": "Tool not executed: no call.", "parse_errors": [error]}})
+    text = owner_client.get(f"/trials/{trial.pk}/?step=0.calls").content.decode()
+    for said in ("Tool not executed: no call.", "Parse error (json_fallback)", "No call: {北", "none ended a turn"):
+        assert said in text
+    assert "a second sample" in text
+    assert "deprecated" in text
 
 
 def test_an_unknown_trial_is_a_page_that_says_so(owner_client: Client) -> None:

@@ -122,6 +122,10 @@ class Cell(models.Model):
     calling_answers = models.PositiveIntegerField(default=0)
     parse_error_turns = models.PositiveIntegerField(default=0)
     calling_turns = models.PositiveIntegerField(default=0)
+    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
+    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
+    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
+    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
     requests = models.PositiveIntegerField(default=0)
     retries = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveBigIntegerField(default=0)

@@ -87,6 +87,10 @@ class Trial(models.Model):
     parse_error_turns = models.PositiveIntegerField(default=0)
     calling_turns = models.PositiveIntegerField(default=0)
     ignored_calls = models.PositiveIntegerField(default=0)
+    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
+    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
+    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
+    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
