@@ -22,12 +22,12 @@ def test_everything_that_comes_with_toolbench_is_loaded() -> None:
 
 def test_loading_again_changes_nothing_a_person_has_set() -> None:
     load()
-    Provider.objects.filter(service="simulated").update(concurrency=3, name="Sandbox")
+    Provider.objects.filter(name="Simulated").update(concurrency=3, name="Sandbox")
     Model.objects.filter(name="x-ai/grok-4.1-fast").update(workarounds=["content_tag_tool_call_fallback"], tags=[])
     before = Model.objects.count()
     assert load() == load()
     assert Model.objects.count() == before
-    assert Provider.objects.get(service="simulated").name == "Sandbox"
+    assert Provider.objects.get(service="simulated", wire="chat").name == "Sandbox"
     grok = Model.objects.get(name="x-ai/grok-4.1-fast")
     assert (grok.workarounds, "grok" in grok.tags) == (["content_tag_tool_call_fallback"], True)
     assert PublishedCell.objects.count() == 29
@@ -37,3 +37,14 @@ def test_models_under_mixed_upstreams_and_retired_ones_are_marked() -> None:
     load()
     assert Model.objects.get(name="openai/gpt-5.2:nitro").mixed_upstreams
     assert not Model.objects.get(name="x-ai/grok-4.1-fast").mixed_upstreams
+
+
+def test_personas_stand_on_either_wire_where_their_drift_can_be_said() -> None:
+    load()
+    chat, messages = (
+        set(Model.objects.filter(provider__kind="simulated", provider__wire=wire).values_list("name", flat=True))
+        for wire in ("chat", "anthropic")
+    )
+    told_in_chat_alone = {"legacy-function-call", "tool-calls-object", "arguments-object", "content-in-parts"}
+    assert {name.removeprefix("messages/") for name in messages} == chat - told_in_chat_alone
+    assert not chat & messages

@@ -19,6 +19,7 @@ from toolbench.lab.models import (
 )
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.server import NAME as SIMULATED
+from toolbench.providers.simulated.voices import CHAT, MESSAGES
 from toolbench.providers.templates import find_template
 
 OPENROUTER = "OpenRouter"
@@ -43,7 +44,7 @@ _LOCAL = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """How many rows of each kind come with Toolbench."""
+    """How many rows of each kind come with Toolbench; a persona on two wires counts twice."""
 
     presets: int
     profiles: int
@@ -138,16 +139,32 @@ def _load_local_models() -> int:
 
 
 def _load_personas() -> int:
+    """On either wire those whose drift can be said there. Their names differ, so that a name is one model."""
+    return sum(
+        _load_personas_on(wire, name, voice.prefix)
+        for wire, name, voice in (
+            (Provider.Wire.CHAT, "Simulated", CHAT),
+            (Provider.Wire.ANTHROPIC, "Simulated (Anthropic wire)", MESSAGES),
+        )
+    )
+
+
+def _load_personas_on(wire: Provider.Wire, name: str, prefix: str) -> int:
     provider, _ = Provider.objects.get_or_create(
         service=SIMULATED,
-        defaults={"name": "Simulated", "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
+        wire=wire,
+        defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
     )
-    for slug, persona in all_personas().items():
+    personas = [persona for persona in all_personas().values() if wire.value in persona.wires]
+    for persona in personas:
         facts = {"true_rates": persona.true_rates, "note": persona.sentence}
         Model.objects.update_or_create(
-            provider=provider, name=slug, defaults=facts, create_defaults={**facts, "canonical": f"simulated/{slug}"}
+            provider=provider,
+            name=f"{prefix}{persona.slug}",
+            defaults=facts,
+            create_defaults={**facts, "canonical": f"simulated/{persona.slug}"},
         )
-    return len(all_personas())
+    return len(personas)
 
 
 def _load_published() -> int:

@@ -9,6 +9,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.voices import MESSAGES
 
 STRATEGIES = (
     ("production", "all layers of workarounds"),
@@ -109,8 +110,8 @@ def _groups(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, 
     cast = all_personas()
     found: dict[str, list[Choice]] = {persona.group: [] for persona in cast.values()}
     for model in models:
-        group = cast[model.name].group if model.name in cast else "Others"
-        found.setdefault(group, []).append(_model(model))
+        persona = cast.get(model.name.removeprefix(MESSAGES.prefix))
+        found.setdefault(persona.group if persona else "Others", []).append(_model(model))
     return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
 
 

@@ -4,6 +4,7 @@ from toolbench.lab.models import Model, Provider
 
 
 def get_personas() -> tuple[Model, ...]:
-    """One query."""
-    personas = Model.objects.filter(provider__kind=Provider.Kind.SIMULATED, retired=False)
+    """As they speak in chat completions: what they do in Anthropic's shape is the same. One query."""
+    spoken = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
+    personas = Model.objects.filter(**spoken, retired=False)
     return tuple(personas.select_related("provider"))

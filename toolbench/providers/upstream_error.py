@@ -68,6 +68,8 @@ def _error_inside(payload: Any) -> Any:
 
 
 def _has_output(payload: Any) -> bool:
+    if isinstance(payload, dict) and str(payload.get("type", "")).startswith("content_block_"):
+        return True
     choices = payload.get("choices") if isinstance(payload, dict) else None
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         return False

@@ -99,6 +99,17 @@ def test_events_and_deltas_nobody_knows_are_passed_over_or_kept() -> None:
     assert kept == [{**TEXT, "mood": "good", "citations": [{"cited_text": "x"}]}]
 
 
+@pytest.mark.parametrize("fault", ["stream_index_missing", "stream_index_reused"])
+def test_blocks_are_told_apart_without_their_indexes(fault: str) -> None:
+    made = events(message(TEXT, USE, BARE, stop="tool_use"))
+    for one in (one for one in made if "index" in one):
+        one.pop("index")
+        one.update({} if fault == "stream_index_missing" else {"index": 0})
+    turn = read_in(b"".join(map(event, made)))
+    assert turn.message["content_blocks"] == [TEXT, USE, BARE]
+    assert found(turn)[0] == fault
+
+
 def test_an_answer_in_one_piece_is_read_where_a_stream_was_asked_for() -> None:
     turn = read_in(json.dumps(message(TEXT)).encode())
     assert (turn.text, found(turn)) == (TEXT["text"], ["stream_not_streamed"])

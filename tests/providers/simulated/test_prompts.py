@@ -8,6 +8,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answering import Refusals, answer
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.prompts import chat_request
+from toolbench.providers.simulated.voices import PROMPT
 
 TOOL: JsonObject = {
     "type": "function",
@@ -30,7 +31,8 @@ READ = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama
 
 
 def completed(prompt: object, **more: Any) -> JsonObject:
-    given = answer({"model": "perfect", "prompt": prompt, "seed": 1, **more}, all_personas()["perfect"], Refusals())
+    request = {"model": "perfect", "prompt": prompt, "seed": 1, **more}
+    given = answer(request, all_personas()["perfect"], Refusals(), PROMPT)
     body: JsonObject = json.loads(given.reply.body)
     return body
 

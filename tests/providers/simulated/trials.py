@@ -45,6 +45,7 @@ class Cell:
     kind: str = "parity"
     method: str = "native"
     stream: bool = False
+    wire: str = "chat"
 
 
 async def judged(cell: Cell, seed: int, server: SimulatedServer, door: Door) -> Verdict:
@@ -62,8 +63,9 @@ async def judged(cell: Cell, seed: int, server: SimulatedServer, door: Door) -> 
         tools=ToolRegistry(instance.tools),
         seed=seed,
         stream=cell.stream,
+        wire=cell.wire,
     )
-    endpoint = Endpoint(server.url, cell.persona, key=server.key, seeded=True, timeouts=PATIENT)
+    endpoint = Endpoint(server.url, cell.persona, key=server.key, seeded=True, timeouts=PATIENT, wire=cell.wire)
     notes = OpenGate()
     world = World(endpoint, door, workspace.call, notes, notes, time.monotonic, asyncio.Event(), _ignore)
     return scenario.judge(instance, await drive(plan, world), workspace)

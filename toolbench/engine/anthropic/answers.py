@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from toolbench.engine.anthropic.blocks import KEPT, read_input
+from toolbench.engine.anthropic.blocks import KEPT
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, Usage
@@ -67,10 +67,9 @@ def chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 
 
 def _call(block: JsonObject) -> JsonObject:
-    """An object of arguments as compact text; anything else as it came."""
+    """An object of arguments as compact text, nothing as an empty one, anything else as it came."""
     given = block.get("input")
-    value = read_input(given)
-    arguments = given if value is None else write_json(value)
+    arguments = "{}" if given is None else write_json(given) if isinstance(given, dict) else given
     return {
         "id": block.get("id"),
         "type": "function",

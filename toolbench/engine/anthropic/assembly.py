@@ -14,6 +14,8 @@ from toolbench.engine.sse import DONE
 from toolbench.engine.wire import Answer, error_text
 
 _SAID = {
+    "stream_index_missing": "Parts of content blocks came without an index; the last block was meant.",
+    "stream_index_reused": "Several content blocks came under one index; their beginnings told them apart.",
     "stream_stop_missing": "The stream ended without message_stop.",
     "stream_unfinished": "The stream ended without a reason to stop and without message_stop.",
     "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
@@ -81,7 +83,9 @@ class Assembly:
     def __init__(self) -> None:
         self._root: JsonObject = {}
         self._usage: JsonObject = {}
-        self._blocks: dict[object, BlockParts] = {}
+        self._blocks: list[BlockParts] = []
+        self._by_index: dict[int, BlockParts] = {}
+        self._faults: dict[str, None] = {}
         self._stopped = False
         self._error: Any = None
         self._unreadable = ""
@@ -119,15 +123,13 @@ class Assembly:
         self._usage |= {name: value for name, value in _object(usage).items() if value is not None}
 
     def _block(self, kind: str, payload: JsonObject) -> Iterator[Delta]:
-        place = payload.get("index", len(self._blocks) - (kind != "content_block_start"))
+        index = payload.get("index")
+        index = index if isinstance(index, int) else None
+        if index is None:
+            self._faults["stream_index_missing"] = None
         if kind == "content_block_start":
-            start = _object(payload.get("content_block"))
-            calls = sum(block.call is not None for block in self._blocks.values())
-            call = calls if start.get("type") == "tool_use" else None
-            self._blocks[place] = BlockParts(start, call)
-            if call is not None:
-                yield Delta(call=call, name=string_in(start.get("name")))
-        elif block := self._blocks.get(place):
+            yield from self._open(_object(payload.get("content_block")), index)
+        elif block := self._by_index.get(index) if index is not None else next(reversed(self._blocks), None):
             if kind == "content_block_delta":
                 delta = block.add(_object(payload.get("delta")))
                 yield from () if delta is None else (delta,)
@@ -136,28 +138,41 @@ class Assembly:
                 if block.call is not None:
                     yield Delta(call=block.call, closed=True)
 
+    def _open(self, start: JsonObject, index: int | None) -> Iterator[Delta]:
+        """Blocks come one after another: one that starts under a known index is another one all the same."""
+        calls = sum(block.call is not None for block in self._blocks)
+        call = calls if start.get("type") == "tool_use" else None
+        block = BlockParts(start, call)
+        self._blocks.append(block)
+        if index is not None:
+            if index in self._by_index:
+                self._faults["stream_index_reused"] = None
+            self._by_index[index] = block
+        if call is not None:
+            yield Delta(call=call, name=string_in(start.get("name")))
+
     def message(self) -> Message:
         """In chat shape, as far as it came."""
-        return chat_message(self._root, [block.to_json() for block in self._blocks.values()])
+        return chat_message(self._root, [block.to_json() for block in self._blocks])
 
     def answer(self) -> Answer:
         """Raises MalformedAnswer for events that hold no answer, an error, or something unreadable."""
         if self._error:
             raise MalformedAnswer("error_object", f"the stream holds an error: {error_text(self._error)}")
-        faults = list(self._ending())
+        faults = [*self._faults, *self._ending()]
         cut = "stream_cut" in faults
         if self._unreadable and not cut:
             raise MalformedAnswer("not_json", f"an event of the stream is not JSON: {snippet(self._unreadable)}")
         if not self._root:
             raise MalformedAnswer("no_message", "the stream holds no message_start")
-        blocks = [block.to_json() for block in self._blocks.values()]
+        blocks = [block.to_json() for block in self._blocks]
         root = {**self._root, "content": blocks, "usage": self._usage or None}
         return answer_in(root, cut=cut, findings=[Finding(fault, _SAID[fault]) for fault in faults])
 
     def _ending(self) -> Iterator[str]:
         """What is wrong with the way in which the stream ended."""
         said_over = self._stopped or bool(self._root.get("stop_reason"))
-        if not said_over and (self._unreadable or any(block.broken for block in self._blocks.values())):
+        if not said_over and (self._unreadable or any(block.broken for block in self._blocks)):
             yield "stream_cut"
         elif not said_over:
             yield "stream_unfinished"

@@ -102,14 +102,14 @@ def _tool_use(call: JsonObject, travelling_id: str, changes: Changes) -> JsonObj
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
     given = function.get("arguments")
-    value = read_input(given)
+    value = _read_input(given)
     if value is None:
         value = {INVALID: given}
         changes.note("invalid_arguments_wrapped", "$.messages[*].content[*].input", given, value)
     return {"type": "tool_use", "id": travelling_id, "name": str(function.get("name") or ""), "input": value}
 
 
-def read_input(given: Any) -> JsonObject | None:
+def _read_input(given: Any) -> JsonObject | None:
     """Arguments as the object that Messages wants; nothing said is an empty one. None where they are no object."""
     if isinstance(given, str):
         try:

@@ -4,7 +4,6 @@ Whether a trial drifts is drawn once, from seed and persona, so a persona's rate
 turns they have. What a turn looks like is drawn from seed, persona and turn.
 """
 
-import json
 import math
 import random
 from collections import OrderedDict
@@ -13,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.completions import complete
-from toolbench.providers.simulated.conversation import Conversation, read_conversation
+from toolbench.providers.simulated.conversation import Conversation
 from toolbench.providers.simulated.failures import EVENTS, FAILURES, Reply, error_reply
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.play import Move, next_move
-from toolbench.providers.simulated.prompts import chat_request, told_as_text
 from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, message_of
-from toolbench.providers.simulated.streaming import STREAM_DRIFTS, encode, events_of
+from toolbench.providers.simulated.voices import CHAT, Voice
 
 REMEMBERED = 10_000
 TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
@@ -53,28 +51,28 @@ class Refusals:
         return True
 
 
-def answer(body: JsonObject, persona: Persona, refusals: Refusals) -> Answer:
-    raw = "prompt" in body
+def answer(body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice = CHAT) -> Answer:
+    """What the persona answers to a body, in the shape in which it is spoken to."""
     try:
-        conversation = read_conversation(*chat_request(body)) if raw else read_conversation(body)
-    except ValueError as error:
-        return Answer(error_reply(400, f"{error} (simulated)", "invalid_request_error"), drifted=False, seconds=0)
+        conversation = voice.hears(body)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        refused = error_reply(400, f"{error} (simulated)", "invalid_request_error")
+        return Answer(voice.refuses(refused), drifted=False, seconds=0)
     seconds = _seconds(persona, conversation)
     drifts = persona.drift and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
     if drifts and persona.drift in FAILURES:
         failed = _failed(persona, conversation, refusals)
         if failed is not None:
-            return Answer(failed, drifted=True, seconds=seconds)
+            return Answer(voice.refuses(failed), drifted=True, seconds=seconds)
     completion, drifted = _completion(persona, conversation, bool(drifts))
     if not body.get("stream"):
-        return Answer(Reply(_encode(told_as_text(completion) if raw else completion)), drifted, seconds)
-    events = events_of(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
-    if drifts and persona.drift in STREAM_DRIFTS and _befalls(persona, next_move(conversation)):
-        before = encode(events)
-        STREAM_DRIFTS[persona.drift](events)
-        drifted = encode(events) != before
-    told = [told_as_text(event) for event in events] if raw else events
-    return Answer(Reply(content_type=EVENTS, chunks=encode(told)), drifted, seconds)
+        return Answer(Reply(voice.whole(completion)), drifted, seconds)
+    events = voice.cuts(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
+    if drifts and persona.drift in voice.drifts and _befalls(persona, next_move(conversation)):
+        before = voice.encodes(events)
+        voice.drifts[persona.drift](events)
+        drifted = voice.encodes(events) != before
+    return Answer(Reply(content_type=EVENTS, chunks=voice.encodes(events)), drifted, seconds)
 
 
 def _wants_usage(body: JsonObject) -> bool:
@@ -129,7 +127,3 @@ def _takes_shape(persona: Persona, completion: JsonObject) -> bool:
 def _seconds(persona: Persona, conversation: Conversation) -> float:
     draw = chance(conversation.seed, persona.slug, "latency", conversation.turns)
     return persona.median_ms / 1000 * math.exp(persona.spread * draw.gauss(0, 1))
-
-
-def _encode(completion: JsonObject | str) -> bytes:
-    return json.dumps(completion).encode("ascii")

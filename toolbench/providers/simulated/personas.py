@@ -14,8 +14,9 @@ PERSONAS = Path(__file__).parent.parent / "data" / "personas.json"
 class Persona:
     """`group` is where lists put it. `drift` names what it does wrong ("" for nothing); `rate` is the share of trials
     in which it does; `places` the moves it befalls (see play.Move, or "any"); `once` means that only a first try is
-    befallen, so that it recovers. `median_ms` and `spread` describe a lognormal latency. `workarounds` are presets that
-    strategy production adds.
+    befallen, so that it recovers. `median_ms` and `spread` describe a lognormal latency. `wires` are those on which its
+    drift can be said at all; on any other it does nothing wrong. `workarounds` are presets that strategy production
+    adds.
 
     `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
     success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
@@ -32,6 +33,7 @@ class Persona:
     once: bool
     median_ms: float
     spread: float
+    wires: tuple[str, ...]
     workarounds: tuple[str, ...]
     true_rates: JsonObject
 
@@ -74,6 +76,7 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
         once=merged["once"],
         median_ms=float(merged["median_ms"]),
         spread=float(merged["spread"]),
+        wires=tuple(merged["wires"]),
         workarounds=tuple(merged["workarounds"]),
         true_rates={
             "drift": merged["rate"],

@@ -1,6 +1,6 @@
-"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`,
-`/health`. Every answer says that it is
-simulated, in the header `x-simulated`, which names the persona and, where it drifted, the drift."""
+"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/messages` in
+Anthropic's shape, `/health`. Every answer says that it is simulated, in the header `x-simulated`, which names the
+persona and, where it drifted, the drift."""
 
 import asyncio
 import json
@@ -13,6 +13,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answering import Answer, Refusals, answer
 from toolbench.providers.simulated.failures import Reply, error_reply
 from toolbench.providers.simulated.personas import all_personas, describe
+from toolbench.providers.simulated.voices import CHAT, MESSAGES, PROMPT, Voice
 
 NAME = "simulated"
 LARGEST_REQUEST = 64 * 1024 * 1024
@@ -35,6 +36,7 @@ class SimulatedServer:
         app.router.add_get("/v1/models", self.models)
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_post("/v1/completions", self.completions)
+        app.router.add_post("/v1/messages", self.messages)
         self.runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", port)
@@ -54,23 +56,26 @@ class SimulatedServer:
         return web.json_response({"object": "list", "data": [describe(p) for p in all_personas().values()]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "messages")
+        return await self._converse(request, CHAT)
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "prompt")
+        return await self._converse(request, PROMPT)
 
-    async def _answer(self, request: web.Request, asks: str) -> web.StreamResponse:
-        """`asks` is the key of the body that holds what is asked; the other route's key is passed over."""
+    async def messages(self, request: web.Request) -> web.StreamResponse:
+        return await self._converse(request, MESSAGES)
+
+    async def _converse(self, request: web.Request, voice: Voice) -> web.StreamResponse:
         if not self._may(request):
-            return _respond(_refused_key(), NAME)
+            return _respond(voice.refuses(_refused_key()), NAME)
         try:
-            body = _read(await request.read(), asks)
+            body = _read(await request.read())
         except ValueError as error:
-            return _respond(error_reply(400, f"{error} (simulated)", "invalid_request_error"), NAME)
-        persona = all_personas().get(str(body.get("model")))
+            return _respond(voice.refuses(error_reply(400, f"{error} (simulated)", "invalid_request_error")), NAME)
+        persona = all_personas().get(str(body.get("model")).removeprefix(voice.prefix))
         if persona is None:
-            return _respond(error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found"), NAME)
-        given = answer(body, persona, self.refusals)
+            unknown = error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
+            return _respond(voice.refuses(unknown), NAME)
+        given = answer(body, persona, self.refusals, voice)
         label = f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug
         if given.reply.chunks:
             return await self._stream(given, label, request)
@@ -78,7 +83,9 @@ class SimulatedServer:
         return _respond(given.reply, label)
 
     def _may(self, request: web.Request) -> bool:
-        return secrets.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {self.key}".encode())
+        """Anthropic takes its key in either header."""
+        key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return secrets.compare_digest(key.encode(), self.key.encode())
 
     async def _stream(self, given: Answer, label: str, request: web.Request) -> web.StreamResponse:
         """Half of the latency passes before the first chunk, the rest between the chunks."""
@@ -99,15 +106,14 @@ class SimulatedServer:
             await asyncio.Event().wait()  # until the client goes away
 
 
-def _read(raw: bytes, asks: str) -> JsonObject:
+def _read(raw: bytes) -> JsonObject:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ValueError("the request is not JSON") from error
     if not isinstance(body, dict):
         raise ValueError("the request is not a JSON object")
-    other = "prompt" if asks == "messages" else "messages"
-    return {asks: None, **{key: value for key, value in body.items() if key != other}}
+    return body
 
 
 def _refused_key() -> Reply:

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
@@ -45,7 +46,7 @@ def _deltas(message: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
         elif key == "function_call":
             yield from ({key: part} for part in _function_deltas(value, draw))
         elif key != "role" and value is not None:
-            yield from ({key: part} for part in _pieces(value, draw))
+            yield from ({key: part} for part in pieces(value, draw))
 
 
 def _call_deltas(index: int, call: JsonObject, draw: random.Random, *, lone: bool) -> Iterator[JsonObject]:
@@ -59,10 +60,11 @@ def _function_deltas(function: JsonObject, draw: random.Random) -> list[JsonObje
     written = function["arguments"]
     if not isinstance(written, str):
         return [function]
-    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in _pieces(written, draw))]
+    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in pieces(written, draw))]
 
 
-def _pieces(value: object, draw: random.Random) -> Iterator[object]:
+def pieces(value: Any, draw: random.Random) -> Iterator[Any]:
+    """A text cut into pieces; anything else in one."""
     if not isinstance(value, str):
         yield value
         return
