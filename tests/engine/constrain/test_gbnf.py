@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.constrain.oracle import Oracle
+from benchmarks.oracle import Oracle
 from tests.engine.constrain.schemas import SCHEMAS, values
 from toolbench.engine.constrain.answers import answers_of, as_schema
 from toolbench.engine.constrain.dialects import GBNF, Limits

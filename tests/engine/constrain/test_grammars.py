@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.constrain.oracle import Oracle
+from benchmarks.oracle import Oracle
 from tests.engine.constrain.schemas import SCHEMAS, values
 from toolbench.engine import formats
 from toolbench.engine.constrain.answers import Answers, answers_of, as_schema

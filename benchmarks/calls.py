@@ -1,0 +1,232 @@
+"""What one call costs on our side of the wire, part by part: schemas, grammars, masks, reading; and memory.
+
+`python -m benchmarks.calls --runs 200 --rounds 5`. Microseconds of this process's CPU, medians over rounds with least
+and most in brackets; ratios are to json.loads with jsonschema-rs on the same bytes, and to llguidance alone."""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import jsonschema_rs
+from llguidance import LLMatcher
+
+from benchmarks.answers import calling, saying
+from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.constrain.mask import Mask, Vocabulary
+from toolbench.engine.dispatch import dispatch
+from toolbench.engine.events import Ask
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import Policy
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.turn import TurnSetup, ask_turn, prepare_turns
+from toolbench.engine.validation import check_schema
+from toolbench.providers.llama.vocabulary import read_vocabulary
+from toolbench.providers.llama.weights import find_weights
+
+TOOLS = 10
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "maxLength": 80},
+        "kind": {"enum": ["note", "task", "event"]},
+        "priority": {"type": "integer", "minimum": 1, "maximum": 5},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 20},
+        "lines": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"text": {"type": "string"}, "done": {"type": "boolean"}},
+                "required": ["text"],
+            },
+        },
+    },
+    "required": ["title", "lines"],
+}
+ARGUMENTS: JsonObject = {
+    "title": "Things to do before the journey",
+    "kind": "task",
+    "tags": ["journey", "packing", "home"],
+    "lines": [
+        {"text": f"Line {place}: pack what is needed for the day, and not more.", "done": False} for place in range(22)
+    ],
+}
+METHODS = {
+    "native": calling(("tool_0", ARGUMENTS)),
+    "text_json": saying(f"```json\n{json.dumps({'name': 'tool_0', 'arguments': ARGUMENTS})}\n```"),
+    "constrained": saying(json.dumps({"name": "tool_0", "arguments": ARGUMENTS})),
+}
+ANSWER = json.dumps({"name": "tool_0", "arguments": ARGUMENTS}, separators=(",", ":"))
+Work = Callable[[], object]
+_fresh = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`over` is what the work is a ratio of, `share` what one run of it is divided by."""
+
+    name: str
+    work: Work
+    over: str = ""
+    share: int = 1
+
+
+def definitions() -> tuple[ToolDefinition, ...]:
+    return tuple(ToolDefinition(f"tool_{place}", "Writes something down.", PARAMETERS) for place in range(TOOLS))
+
+
+def unseen() -> list[JsonObject]:
+    """The tools in a set that nobody has compiled yet."""
+    described = f"Writes something down, {next(_fresh)}."
+    return [replace(tool, description=described).to_openai() for tool in definitions()]
+
+
+def reading() -> Iterator[Row]:
+    """A 2 kB answer of each method from its bytes to a call that was checked."""
+    validator = jsonschema_rs.validator_for(PARAMETERS)
+
+    def plain() -> object:
+        message = json.loads(METHODS["native"])["choices"][0]["message"]
+        return validator.is_valid(json.loads(message["tool_calls"][0]["function"]["arguments"]))
+
+    yield Row("json.loads + jsonschema-rs", plain)
+    for method, body in METHODS.items():
+        yield Row(f"parse, normalise, validate: {method}", _reader(method, body), over="json.loads + jsonschema-rs")
+
+
+def _reader(method: str, body: bytes) -> Work:
+    setup, ask = _turn(method)
+
+    def read() -> object:
+        return _read(setup, ask, body)
+
+    ready = _read(setup, ask, body)
+    assert ready == [True], f"{method} does not read its answer"
+    return read
+
+
+def _turn(method: str) -> tuple[TurnSetup, Ask]:
+    policy = Policy(method=method)
+    setup = prepare_turns("m", policy, system="", tools=ToolRegistry(definitions()), options={}, seed=None)
+    return setup, ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+
+
+def _read(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
+    ask.decoder.feed(body)
+    calls = ask.decoder.close().calls
+    return [dispatch(call, setup.tools, setup.policy).refused is None for call in calls]
+
+
+def compiling() -> Iterator[Row]:
+    tools = [tool.to_openai() for tool in definitions()]
+
+    def schema() -> object:
+        described = {**PARAMETERS, "description": str(next(_fresh))}
+        check_schema(ToolDefinition("t", "", described))
+        return described
+
+    yield Row("validator of one tool, first time", schema)
+    for constraint in CONSTRAINTS:
+        yield Row(f"{constraint}, {TOOLS} tools, first time", partial(_first_time, constraint))
+    yield Row(f"gbnf, {TOOLS} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
+    yield Row("the sets alone, as in “first time”", unseen)
+
+
+def _first_time(constraint: str) -> object:
+    return compile_constraint(unseen(), constraint, Asked())
+
+
+def masking(vocabulary: Vocabulary) -> Iterator[Row]:
+    tools = [tool.to_openai() for tool in definitions()]
+    grammar = compile_constraint(tools, "grammar", Asked()).grammar
+    tokens = vocabulary.tokenizer.greedy_tokenize(ANSWER)
+    compiled = LLMatcher.grammar_from_lark(grammar)
+
+    def alone() -> object:
+        matcher = LLMatcher(vocabulary.tokenizer, compiled)
+        return [(matcher.compute_bitmask(), matcher.consume_token(token)) for token in tokens]
+
+    def ours() -> object:
+        mask = Mask(vocabulary, grammar)
+        for token in tokens:
+            mask.allowed()
+            mask.consume(token)
+        return mask
+
+    yield Row("mask per token, llguidance alone", alone, share=len(tokens))
+    yield Row("mask per token, ours", ours, over="mask per token, llguidance alone", share=len(tokens))
+
+
+def microseconds(row: Row, runs: int) -> float:
+    """CPU of one run's share."""
+    began = time.process_time()
+    for _ in range(runs):
+        row.work()
+    return (time.process_time() - began) / runs / row.share * 1e6
+
+
+def kilobytes(make: Work, many: int = 1000) -> float:
+    """Resident memory that one more of these takes, Rust's included."""
+    gc.collect()
+    before = _resident()
+    kept = [make() for _ in range(many)]
+    return (_resident() - before) / len(kept) / 1024
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory(vocabulary: Vocabulary) -> dict[str, float]:
+    grammar = compile_constraint(unseen(), "grammar", Asked()).grammar
+
+    def tool() -> object:
+        described = {**json.loads(json.dumps(PARAMETERS)), "description": str(next(_fresh))}
+        return described, jsonschema_rs.validator_for(described)
+
+    return {
+        "a tool with its validator": kilobytes(tool),
+        f"a grammar in the cache, {TOOLS} tools (gbnf)": kilobytes(
+            lambda: compile_constraint(unseen(), "gbnf", Asked()), 100
+        ),
+        "a mask, one request": kilobytes(lambda: Mask(vocabulary, grammar), 50),
+        "a turn, one request": kilobytes(lambda: _turn("constrained")),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calls", description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="per round (default 200; masks a tenth)")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    vocabulary = read_vocabulary(find_weights(""))
+    sizes = memory(vocabulary)
+    rows = [*compiling(), *masking(vocabulary), *reading()]
+    figures: dict[str, list[float]] = {row.name: [] for row in rows}
+    for _ in range(options.rounds):
+        for row in rows:
+            figures[row.name].append(microseconds(row, max(1, options.runs // (10 if row.share > 1 else 1))))
+    print(f"µs of CPU, {options.runs} runs, {options.rounds} rounds, load average {os.getloadavg()[0]:.1f}")
+    for row in rows:
+        values = figures[row.name]
+        ratio = statistics.median(values) / statistics.median(figures[row.over]) if row.over else None
+        shown = f" {ratio:.1f} x" if ratio else ""
+        print(f"{row.name:44} {statistics.median(values):8.1f} ({min(values):.1f}-{max(values):.1f}){shown}")
+    for method in METHODS:
+        cost = statistics.median(figures[f"parse, normalise, validate: {method}"])
+        print(f"calls read per second of one core, {method:12} {1e6 / cost:8.0f}")
+    for name, size in sizes.items():
+        print(f"{name:44} {size:8.1f} kB")
+
+
+if __name__ == "__main__":
+    main()

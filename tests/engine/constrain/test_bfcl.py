@@ -1,0 +1,23 @@
+"""A sample of what `python -m benchmarks.bfcl_grammars` does with all of BFCL's tool sets."""
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from benchmarks.bfcl_grammars import WAYS, WRONG, tried
+from toolbench.evals.bfcl.cases import CATEGORIES, cases
+
+SAMPLE = 8
+STRIDE = 7
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_right_calls_of_real_tool_sets_are_taken_and_wrong_ones_refused(name: str) -> None:
+    counts: Counter[str] = Counter()
+    wrong = [told for case in islice(cases([name]), 0, SAMPLE * STRIDE, STRIDE) for told in tried(case, counts)]
+    assert wrong == []
+    assert counts["right"]
+    for way in WAYS:
+        assert counts[f"{way}: taken"] == counts["right"]
+        assert [counts[f"{way}: {kind}"] for kind in WRONG] == [counts[kind] for kind in WRONG]

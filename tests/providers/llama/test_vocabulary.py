@@ -1,0 +1,82 @@
+"""The local model's own vocabulary, without the model: no weights are read and nothing is asked over a network."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import numpy
+import pytest
+
+from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.dialects import Limits
+from toolbench.engine.constrain.mask import Mask, Vocabulary
+from toolbench.providers.llama.vocabulary import read_vocabulary
+from toolbench.providers.llama.weights import find_weights
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 5},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$", "maxLength": 6},
+        "tree": {"$ref": "#/$defs/node"},
+    },
+    "required": ["city", "days"],
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/node"}, "maxItems": 1}},
+            "required": ["kids"],
+        }
+    },
+}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("book", "cancel")]
+GRAMMAR = compile_constraint(TOOLS, "grammar", Asked(final=False, many=2, limits=Limits(5, 2))).grammar
+MOST_TOKENS = 400
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    return read_vocabulary(find_weights(""))
+
+
+def sampled(vocabulary: Vocabulary, seed: int) -> str:
+    """An answer of a model that has no idea: its logits are random."""
+    mask, chance = Mask(vocabulary, GRAMMAR), numpy.random.default_rng(seed)
+    answer: list[int] = []
+    while not mask.stopped and len(answer) < MOST_TOKENS:
+        allowed = numpy.unpackbits(numpy.frombuffer(mask.allowed(), numpy.uint8), bitorder="little")[: vocabulary.size]
+        logits = numpy.where(allowed, chance.random(vocabulary.size), -1.0)
+        answer.append(int(logits.argmax()))
+        mask.consume(answer[-1])
+    return vocabulary.tokenizer.decode_bytes([token for token in answer if token != vocabulary.end]).decode()
+
+
+def test_random_logits_over_the_models_vocabulary_give_only_valid_calls(vocabulary: Vocabulary) -> None:
+    names = set()
+    for seed in range(25):
+        calls = json.loads(sampled(vocabulary, seed))["calls"]
+        assert 1 <= len(calls) <= 2
+        for call in calls:
+            names.add(call["name"])
+            assert jsonschema_rs.is_valid(PARAMETERS, call["arguments"])
+    assert names == {"book", "cancel"}
+
+
+def test_the_tokens_are_those_of_the_model(vocabulary: Vocabulary) -> None:
+    assert vocabulary.size == 49152
+    assert vocabulary.tokenizer.decode_bytes([2]) == b"<|im_end|>"
+    assert vocabulary.end == 2
+    written = 'Zürich: {"city": "Köln"}\n'
+    assert vocabulary.tokenizer.decode_str(vocabulary.tokenizer.greedy_tokenize(written)) == written
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "x.gguf"
+    other.write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match="not a GGUF"):
+        read_vocabulary(other)
+    other.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16))
+    with pytest.raises(ValueError, match="byte-level BPE"):
+        read_vocabulary(other)

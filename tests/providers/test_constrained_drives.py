@@ -1,0 +1,107 @@
+"""Constrained trials on the real loop and real sockets, whole and streamed."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.providers.drives import WEATHER, Notes, driven, plan
+from tests.providers.test_streamed_drives import part, sse
+from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import End
+from toolbench.engine.loop import LoopPlan
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.providers.recording import ToolStep
+from toolbench.providers.scripted import Answer, ScriptedProvider, calls, says
+
+CALL = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+FINAL = '{"final": "Rain."}'
+
+
+def constrained(constraint: str, *, stream: bool = False, **policy: Any) -> LoopPlan:
+    return replace(plan(method="constrained", constraint=constraint, **policy), stream=stream)
+
+
+def streamed(text: str) -> Answer:
+    """A text in pieces of five characters."""
+    pieces = [part({"content": text[at : at + 5]}) for at in range(0, len(text), 5)]
+    return sse(*pieces, part({}, "stop"))
+
+
+def worded(constraint: str, text: str) -> str:
+    return json.dumps({"answer": json.loads(text)}) if constraint == "strict" else text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name != "strict_tools"])
+def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constraint: str, stream: bool) -> None:
+    given = [worded(constraint, text) for text in (CALL, FINAL)]
+    provider.plays(*(streamed(text) if stream else says(text) for text in given))
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, constrained(constraint, stream=stream))
+    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    for seen in provider.seen:
+        sent = seen.json()
+        assert {"response_format", "structured_outputs", "grammar"} & set(sent)
+        assert sent.get("stream", False) is stream
+        assert "tools" not in sent
+    if stream:
+        heard = "".join(event.data.get("text", "") for event in notes.events if event.type == "llm_delta")
+        assert heard == "".join(given)
+
+
+def test_strict_tools_go_and_come_in_their_own_field(provider: ScriptedProvider) -> None:
+    provider.plays(calls(("get_weather", {"city": "Oslo"})), says("Rain."))
+    ended = driven(provider.endpoint(), Notes(), constrained("strict_tools"))
+    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert provider.seen[0].json()["tools"][0]["function"]["strict"] is True
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_comes_back_is_checked_again_whoever_promised_what(provider: ScriptedProvider, stream: bool) -> None:
+    broken = '{"name": "get_weather", "arguments": {"city": 7}}'
+    provider.plays(*(streamed(text) if stream else says(text) for text in (broken, FINAL)))
+    notes = Notes()
+    driven(provider.endpoint(), notes, constrained("gbnf", stream=stream))
+    (tool,) = [step for step in notes.steps if isinstance(step, ToolStep)]
+    assert [error["code"] for error in tool.result.envelope.errors] == ["ARGUMENT_ERROR"]
+    assert [error.path for error in tool.result.schema_errors] == ["$.city"]
+
+
+def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(provider: ScriptedProvider) -> None:
+    provider.plays(says(f'{{"calls": [{CALL}, {CALL.replace("Oslo", "Rome")}]}}'), says(FINAL))
+    notes = Notes()
+    ended = driven(provider.endpoint(), notes, constrained("gbnf", request_overrides={"parallel_tool_calls": True}))
+    assert ended.end is End.FINAL
+    assert [step.result.call.id for step in notes.steps if isinstance(step, ToolStep)] == [
+        "constrained_call_1",
+        "constrained_call_2",
+    ]
+
+
+def test_what_the_endpoint_would_not_hold_stands_at_every_request(provider: ScriptedProvider) -> None:
+    provider.plays(says(CALL), says(FINAL))
+    city = {"type": "string", "not": {"const": "Rome"}}
+    tool = replace(WEATHER, parameters={"type": "object", "properties": {"city": city}})
+    notes = Notes()
+    driven(provider.endpoint(), notes, replace(constrained("gbnf"), tools=ToolRegistry((tool,))))
+    for exchange in notes.exchanges:
+        (change,) = exchange.request.changes
+        assert (change.kind, change.name, change.after) == ("tool", "constraint_gbnf", "not held")
+        assert (change.path, change.before) == ("$[0].parameters.properties.city.not", 'not: {"const":"Rome"}')
+
+
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "http://elsewhere.invalid/x"}, {"$ref": "#/$defs/none"}, {"type": "string", "pattern": "(["}]
+)
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_a_schema_that_cannot_be_used_stops_the_run_before_anything_is_sent(
+    provider: ScriptedProvider, constraint: str, schema: dict[str, Any]
+) -> None:
+    tool = ToolDefinition("f", "F.", {"type": "object", "properties": {"a": schema}})
+    broken = replace(constrained(constraint, validate_arguments=False), tools=ToolRegistry((tool,)))
+    with pytest.raises(PlanError, match="tool f"):
+        driven(provider.endpoint(), Notes(), broken)
+    assert provider.seen == []

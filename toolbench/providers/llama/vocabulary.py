@@ -1,0 +1,71 @@
+"""The vocabulary in a GGUF file, for a host that masks tokens itself. Only its header is read, never the weights."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from toolbench.engine.constrain.mask import Vocabulary
+from toolbench.providers.llama.weights import GGUF_MAGIC
+
+_PLAIN = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT, _LIST = 8, 9
+_CONTROL, _UNUSED = 3, 5  # kinds of token that stand for no text
+
+
+def read_vocabulary(path: Path) -> Vocabulary:
+    """Raises ValueError for a file that is no GGUF, or whose tokens are not written in byte-level BPE."""
+    facts = _header(path)
+    if facts.get("tokenizer.ggml.model") != "gpt2":
+        raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
+    kinds = facts["tokenizer.ggml.token_type"]
+    spelled = _bytes_by_character()
+    special = [place for place, kind in enumerate(kinds) if kind in (_CONTROL, _UNUSED)]
+    hidden = set(special)
+    tokens = [
+        token.encode() if place in hidden else b"".join(spelled.get(char, char.encode()) for char in token)
+        for place, token in enumerate(facts["tokenizer.ggml.tokens"])
+    ]
+    return Vocabulary(tokens, end=facts["tokenizer.ggml.eos_token_id"], special=special)
+
+
+def _header(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        if file.read(4) != GGUF_MAGIC:
+            raise ValueError(f"{path.name} is not a GGUF file")
+        _, _, count = struct.unpack("<IQQ", file.read(20))
+        return dict(_facts(file, count))
+
+
+def _facts(file: BinaryIO, count: int) -> Iterator[tuple[str, Any]]:
+    for _ in range(count):
+        name = _text(file)
+        (kind,) = struct.unpack("<I", file.read(4))
+        yield name, _value(file, kind)
+
+
+def _value(file: BinaryIO, kind: int) -> Any:
+    if kind == _TEXT:
+        return _text(file)
+    if kind == _LIST:
+        inner, count = struct.unpack("<IQ", file.read(12))
+        if inner in _PLAIN:
+            size = struct.calcsize(f"<{_PLAIN[inner]}")
+            return struct.unpack(f"<{count}{_PLAIN[inner]}", file.read(count * size))
+        return [_value(file, inner) for _ in range(count)]
+    shape = f"<{_PLAIN[kind]}"
+    return struct.unpack(shape, file.read(struct.calcsize(shape)))[0]
+
+
+def _text(file: BinaryIO) -> str:
+    (length,) = struct.unpack("<Q", file.read(8))
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _bytes_by_character() -> dict[str, bytes]:
+    """Byte-level BPE writes every byte as one visible character: those that are visible as themselves, the rest from
+    U+0100 on."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    table = {chr(byte): bytes([byte]) for byte in visible}
+    return table | {chr(0x100 + place): bytes([byte]) for place, byte in enumerate(hidden)}
