@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import is_too_deep, read_json, utf8_size, write_json
+from toolbench.engine.json_text import MAX_DEPTH, is_too_deep, read_json, utf8_size, write_json
 from toolbench.engine.messages import JsonObject
 
 OK = "ok"
@@ -59,12 +59,15 @@ def _from_text(text: str, max_bytes: int) -> ReadArguments:
 
 
 def _from_value(raw: JsonObject | list[object], max_bytes: int) -> ReadArguments:
-    if is_too_deep(raw):
-        return _invalid(0, "arguments are nested too deeply")
     try:
-        size = utf8_size(write_json(raw))
+        text = write_json(raw)
+        if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw):
+            raise RecursionError
+    except RecursionError:
+        return _invalid(0, "arguments are nested too deeply")
     except (TypeError, ValueError) as error:
         return _invalid(0, str(error)[:200])
+    size = utf8_size(text)
     return _too_large(size, max_bytes) if size > max_bytes else _object_or_invalid(raw, size)
 
 
