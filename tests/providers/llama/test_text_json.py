@@ -1,0 +1,58 @@
+"""The report's manual test, on the real model: a model without tool use is asked by text JSON, and no parse error ends
+a turn. What is asserted is form, never how often the model gets it right."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.providers.drives import Notes, driven, plan
+from toolbench.engine.events import End, Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.repairs import ALL
+from toolbench.providers.announcement import Announcement
+from toolbench.providers.endpoint import Endpoint
+
+pytestmark = pytest.mark.local_model
+
+SEEDS = range(4)
+EXAMPLE = (
+    {"role": "user", "content": "Weather in Rome?"},
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "e1", "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "e1", "content": '{"city": "Rome", "sky": "clear"}'},
+    {"role": "assistant", "content": "It is clear in Rome."},
+)
+
+
+def tried(server: Announcement, seed: int, options: JsonObject) -> tuple[Ended, Notes]:
+    notes = Notes()
+    asked = plan(method="text_json", repair_request=True, argument_repairs=list(ALL), max_turns=4)
+    endpoint = Endpoint(base_url=server.url, model=server.model, key=server.key)
+    return driven(
+        endpoint, notes, replace(asked, history=EXAMPLE, model=server.model, options=options, seed=seed)
+    ), notes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 0.7, "max_tokens": 64},
+        {"temperature": 0.7, "max_tokens": 16},
+        {"temperature": 2.0, "max_tokens": 64},
+    ],
+    ids=["as usual", "cut", "wild"],
+)
+def test_by_text_json_no_parse_error_ends_a_turn_and_a_tool_not_executed_is_said(
+    own: Announcement, options: JsonObject
+) -> None:
+    for seed in SEEDS:
+        ended, notes = tried(own, seed, options)
+        assert ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+        assert ended.asked_again <= 1
+        assert not any(b'"tools"' in step.request_body for step in notes.exchanges)
+        answers = [record.answer for record in ended.turns if record.answer]
+        assert len(answers) == len(ended.turns)
+        assert all(answer.notice.startswith("Tool not executed: ") for answer in answers if answer.not_executed)
+        assert all(answer.parse_errors or answer.calls for answer in answers if answer.path == "json_fallback")
