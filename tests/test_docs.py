@@ -15,6 +15,7 @@ from django.urls import resolve
 from toolbench.evals import published, scenarios
 from toolbench.lab.eval_options import OPTIONS
 from toolbench.lab.metrics import METRICS
+from toolbench.providers.simulated.personas import all_personas
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -218,3 +219,17 @@ def test_no_file_names_a_machine_or_a_package_index() -> None:
     assert "http" not in re.sub(
         r"^[ #].*$|^[\w-]*http\w*", "", (ROOT / "requirements/run.txt").read_text(), flags=re.MULTILINE
     )
+
+
+def test_the_table_of_quirks_says_what_the_personas_publish() -> None:
+    page = (DOCS / "dialects.md").read_text("utf-8")
+    healed = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \| (\d+)% \| (\d+)% \| (\d+)% \|$", page, re.MULTILINE)
+    published_rates = {
+        slug: tuple(round(100 * persona.true_rates["tools"][name]) for name in ("raw", "baseline", "production"))
+        for slug, persona in all_personas().items()
+    }
+    assert {row[0]: tuple(map(int, row[2:])) for row in healed} == {
+        slug: rates for slug, rates in published_rates.items() if rates[0] != rates[2]
+    }
+    for slug, how, *_ in healed:
+        assert [name for name in all_personas()[slug].workarounds if f"`{name}`" not in how] == []

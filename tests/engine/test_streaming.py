@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, plan, play
@@ -62,6 +62,7 @@ CALLS = st.lists(
 ).map(lambda calls: [{**one, "id": f"call_{place}"} for place, one in enumerate(calls)])
 
 
+@settings(deadline=None, database=None)
 @given(
     TEXT | st.none(),
     CALLS,
@@ -86,12 +87,15 @@ def test_a_streamed_answer_gives_the_same_turn_however_its_bytes_are_split(
     )
 
 
+AGAIN = ["stream_name_repeated"]
+
+
 @pytest.mark.parametrize(
     ("deltas", "faults"),
     [
         ([call_delta('{"a":', name="f", id="c1"), call_delta("1}")], ["stream_index_missing"]),
-        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", index=0)], []),
-        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", id="c1", index=0)], []),
+        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", index=0)], AGAIN),
+        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", id="c1", index=0)], AGAIN),
         ([call_delta('{"a":1}', name="f", id="c1", index=7)], []),
         ([call_delta("", name="f", id="c1", index=0), call_delta('{"a":1}', index=0, type="")], []),
         ([{"tool_calls": {"id": "c1", "index": 0, "function": {"name": "f", "arguments": '{"a":1}'}}}], []),

@@ -47,6 +47,11 @@ class CallParts:
         except BadJson:
             return False
 
+    def says_name_again(self, item: JsonObject) -> bool:
+        """Whether a later delta has the name that is known already."""
+        function = item.get("function")
+        return isinstance(function, dict) and function.get("name") == self.name
+
     def add(self, item: JsonObject) -> str:
         """Takes a delta in; gives the piece of the arguments' text in it."""
         function = item.get("function")
@@ -102,6 +107,8 @@ class DeltaCalls:
         for item in items:
             if isinstance(item, dict):
                 call = self._owner(item)
+                if call.name and call.says_name_again(item):
+                    self.faults["stream_name_repeated"] = None
                 piece = call.add(item)
                 if call.id:
                     self._by_id.setdefault(call.id, call)

@@ -61,8 +61,12 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
+    """`read_refused` reads what a server quotes of an answer that it refused to pass on: a turn where the policy wants
+    that, else a sentence for the error's hint, "" for none."""
+
     request: Request
     decoder: Decoder
+    read_refused: Callable[[str], Turn | str] = lambda text: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ class ExchangeError:
     retryable: bool = False
     tool_support: bool = False
     hint: str = ""
+    generation: str = ""  # what the model wrote, where the error quotes it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The kinds of value a policy key may take: each reads what was given, says what it accepts and how layers merge."""
 
+import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -76,6 +77,15 @@ def _text(value: Any) -> str | None:
     return value.strip() or None
 
 
+def _pattern(value: Any) -> str | None:
+    text = _text(value)
+    try:
+        re.compile(text or "")
+    except re.error:
+        raise ValueError from None
+    return text
+
+
 def _tool_choice(value: Any) -> Any:
     value = wire_choice(value) if isinstance(value, ToolChoice) else value
     return _object(value) if isinstance(value, Mapping) else _text(value)
@@ -107,6 +117,7 @@ def _spelled_words(value: Any) -> tuple[str, ...]:
 
 
 FLAG = Kind("flag", "true or false", _flag)
+PATTERN = Kind("pattern", "a regular expression; blank means none", _pattern)
 TEXT = Kind("text", "a text; blank means the default", _text)
 TOOL_CHOICE = Kind("text or object", "a text or an object; blank means the default", _tool_choice)
 OBJECT = Kind("object", "an object", _object, DEEP)

@@ -3,7 +3,7 @@
 A generator without I/O: it yields what it needs and is sent the outcome (see events). `Stop` may be sent at any time
 and ends it with everything kept. Turns count from 0; a retried request belongs to the same turn."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
 from toolbench.engine.prompting import again
+from toolbench.engine.salvaging import read_refused
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
 from toolbench.engine.wires import wire_for
@@ -78,6 +79,7 @@ def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, S
             must_call=run.must_call,
             heard=run.narrate.hear(turn),
         )
+        ask = replace(ask, read_refused=run.reader_of_refused(with_tools=with_tools))
         run.ledger.asked(ask.request)
         run.narrate.request_start(ask.request, len(run.ledger.messages), retries)
         sent = yield ask
@@ -136,6 +138,9 @@ class _Run:
     @property
     def offers_tools(self) -> bool:
         return bool(self.setup.tools.definitions)
+
+    def reader_of_refused(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
+        return lambda text: read_refused(self.setup, text, with_tools=with_tools)
 
     @property
     def must_call(self) -> bool:

@@ -18,6 +18,7 @@ from toolbench.engine.keys import (
     ALIASES,
     FLAG,
     OBJECT,
+    PATTERN,
     TEXT,
     TOOL_CHOICE,
     TRANSFORMS,
@@ -144,6 +145,12 @@ class Policy:
         default=0,
         metadata=row(whole(0), "How often a streamed answer that breaks off in the middle may be asked for again."),
     )
+    tool_id_pattern: str = field(
+        default="",
+        metadata=row(
+            PATTERN, "What the endpoint takes as the id of a call, as a regular expression; others are replaced."
+        ),
+    )
     max_tool_args_bytes: int = field(
         default=200_000, metadata=row(whole(1), "Larger arguments are refused as ARGUMENTS_TOO_LARGE.")
     )
@@ -176,6 +183,9 @@ class Policy:
     )
     tool_transforms: tuple[str, ...] = field(
         default=(), metadata=row(TRANSFORMS, "Applied to the outgoing tools, in order.")
+    )
+    request_transforms: tuple[str, ...] = field(
+        default=(), metadata=row(TRANSFORMS, "Applied to the whole outgoing body, in order, after all others.")
     )
     response_transforms: tuple[str, ...] = field(
         default=(), metadata=row(TRANSFORMS, "Applied to the answer's message, in order.")

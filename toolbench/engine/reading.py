@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.errors import BadJson
+from toolbench.engine.formats import parse
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
 
 SNIPPET = 200  # characters of an answer quoted in a finding
 BLOCKS = 32  # fenced blocks looked at in one answer
 
-MARKERS = ("<tool_call", "<function=", "<function_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<invoke ")
+TROUBLE = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
 NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
 WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
 
+_MARKS = "<[{("  # one of these stands in a call of any dialect
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 _DECODER = json.JSONDecoder()
 
@@ -151,16 +153,22 @@ def _value_at(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def meant_call(text: str, names: Collection[str]) -> str | None:
-    """What in a text looks like a call that was meant: the tool's name, or the marker that gives it away; None for
-    ordinary text."""
+    """What in a text looks like a call that was meant: the tool's name, or what is wrong with a call in any dialect we
+    know; None for ordinary text."""
+    if not any(mark in text for mark in _MARKS):
+        return None
+    parsed = parse(text, tools=[{"name": name} for name in names])
+    if parsed.calls:
+        return parsed.calls[0].name
+    if trouble := next((finding for finding in parsed.findings if finding.code in TROUBLE), None):
+        return trouble.code
     for block in blocks_in(text):
         found = call_in(block.value, names)
         if found:
             return found.name
         if block.broken and (name := _mentioned(text[block.start : block.end], names)):
             return name
-    marker = next((marker for marker in MARKERS if marker in text), None)
-    return marker.strip() if marker else _spelled_as_code(text, names)
+    return _spelled_as_code(text, names)
 
 
 def _mentioned(text: str, names: Collection[str]) -> str | None:

@@ -21,6 +21,7 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SAID = {
     "stream_index_missing": "Parts of tool calls came without an index.",
     "stream_index_reused": "Several calls came under one index; their ids, or arguments that ended, told them apart.",
+    "stream_name_repeated": "A call's name came again with later parts; it was taken once.",
     "stream_done_missing": "The stream ended without [DONE].",
     "stream_unfinished": "The stream ended without a finish reason and without [DONE].",
     "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",

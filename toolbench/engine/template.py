@@ -7,11 +7,10 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Said, TextCall, parse, render_conversation, turns_of
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange
-from toolbench.engine.reading import Read, WrittenCall, openai_call, structured_calls, text_of
+from toolbench.engine.reading import TROUBLE, Read, WrittenCall, openai_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
 
 FORMAT = "hermes"  # where nothing says which: ChatML is what most small models speak
-_TROUBLE = ("call_cut", "call_unreadable")
 _REASONING = ("reasoning_content", "reasoning")
 
 
@@ -43,7 +42,7 @@ class Template:
         parsed = parse(text_of(message), format=self.text_format, tools=tools)
         calls = tuple(openai_call(call.id, WrittenCall(call.name, call.arguments)) for call in parsed.calls)
         reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
-        unread = any(finding.code in _TROUBLE for finding in parsed.findings)
+        unread = any(finding.code in TROUBLE for finding in parsed.findings)
         return Read(
             calls,
             parsed.text,

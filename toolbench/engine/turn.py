@@ -21,8 +21,10 @@ from toolbench.engine.remarks import remarks_on
 from toolbench.engine.repairs import check_repairs
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import (
+    Facts,
     apply_calls,
     apply_message,
+    apply_request,
     apply_response,
     apply_tools,
     check_names,
@@ -52,6 +54,11 @@ class TurnSetup:
     calls_kept: int | None
     stream: bool = False
     wire: Wire = CHAT
+
+    def facts(self, *, with_tools: bool) -> Facts:
+        """What its transforms may know."""
+        tools = self.tools.definitions if with_tools else ()
+        return Facts(tools, self.policy.text_format, self.policy.tool_id_pattern)
 
 
 def prepare_turns(
@@ -118,7 +125,7 @@ def _asking(policy: Policy, options: JsonObject) -> Asking:
 
 def _check_transforms(policy: Policy) -> None:
     check_repairs(policy.argument_repairs, strict=policy.strict)
-    for kind in ("message", "tool", "response", "tool_call", "tool_result"):
+    for kind in ("message", "tool", "request", "response", "tool_call", "tool_result"):
         check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
 
 
@@ -148,7 +155,9 @@ def build_request(
     """`parallel_tool_calls` is left out where no tools are sent: it has no meaning there and some endpoints refuse
     it."""
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
-    sent, changes = apply_message([*system, *messages], setup.policy.message_transforms)
+    sent, changes = apply_message(
+        [*system, *messages], _message_transforms(setup.policy), setup.facts(with_tools=with_tools)
+    )
     body: JsonObject = {"model": setup.model, "messages": sent}
     tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
     body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
@@ -158,16 +167,22 @@ def build_request(
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
     streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
-    travelling, on_the_wire = setup.wire.encode({**body, **options, **streaming})
+    body, body_changes = apply_request({**body, **options, **streaming}, setup.policy.request_transforms)
+    travelling, on_the_wire = setup.wire.encode(body)
     return Request(
         turn=turn,
         path=setup.wire.path,
         body=encode_json(travelling),
         tools_sent=with_tools,
         stream=setup.stream,
-        changes=(*changes, *on_the_wire),
+        changes=(*changes, *body_changes, *on_the_wire),
         cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
     )
+
+
+def _message_transforms(policy: Policy) -> tuple[str, ...]:
+    """The policy's own, and the check of ids where the endpoint's pattern is known."""
+    return (*policy.message_transforms, *(["tool_call_ids_fit_pattern"] if policy.tool_id_pattern else []))
 
 
 def _stream_options(given: Any) -> JsonObject:
@@ -184,7 +199,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
     goes into the history: it has the kept calls only, so that no call stays without a result."""
     policy = setup.policy
-    message, changes = apply_response(answer.message, policy.response_transforms)
+    message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())

@@ -184,7 +184,7 @@ class _Trial:
             raise
         error = exchange.error()
         partial = _broken_off(ask, exchange) if error else {}
-        read = error or _read(ask, exchange)
+        read = _refused(ask, error) if error else _read(ask, exchange)
         self._log.exchange(attempt, exchange, read=read, partial=partial)
         return exchange, read
 
@@ -215,6 +215,12 @@ def _read(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
         return ask.decoder.close()
     except MalformedAnswer as error:
         return classify_unread(exchange.status, exchange.body, str(error))
+
+
+def _refused(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
+    """What becomes of an error: the turn that the text it quotes makes, else the error, with a hint."""
+    read = ask.read_refused(error.generation) if error.generation else ""
+    return replace(error, hint=error.hint or read) if isinstance(read, str) else read
 
 
 def _broken_off(ask: Ask, exchange: Exchange) -> Message:

@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 import httpx
@@ -158,8 +158,9 @@ def _of_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeE
         None,
     )
     code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
-    message, hint = (error.message, error.hint) if error else ("", "")
-    return failure(code, message, status=status, hint=hint)
+    if error is None:
+        return failure(code, status=status)
+    return replace(failure(code, error.message, status=status, hint=error.hint), generation=error.generation)
 
 
 def _status_inside(error: UpstreamError) -> int | None:

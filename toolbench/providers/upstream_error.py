@@ -16,7 +16,7 @@ _OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reaso
 class UpstreamError:
     """`code` and `kind` as text, "" when absent. `text` is everything worth searching, in lower case. `hint` is
     "<upstream's name>: <upstream's message>" where a router passes these on. `after_output` says that the answer had
-    begun when the error came."""
+    begun when the error came, `generation` what the model wrote, where the error quotes it (Groq)."""
 
     message: str
     code: str = ""
@@ -24,6 +24,7 @@ class UpstreamError:
     hint: str = ""
     text: str = ""
     after_output: bool = False
+    generation: str = ""
 
 
 def parse_json(body: bytes | str) -> Any:
@@ -111,7 +112,16 @@ def _described(error: Any, *, after_output: bool) -> UpstreamError:
     upstream = message_in(parse_json(raw) or raw if isinstance(raw, str) else raw)
     hint = ": ".join(str(part) for part in (name, upstream) if part)
     text = json.dumps(error, ensure_ascii=False, default=str).lower()
-    return UpstreamError(message or hint, code, kind, hint=hint, text=text, after_output=after_output)
+    quoted = error.get("failed_generation")
+    return UpstreamError(
+        message or hint,
+        code,
+        kind,
+        hint=hint,
+        text=text,
+        after_output=after_output,
+        generation=quoted if isinstance(quoted, str) else "",
+    )
 
 
 def message_in(value: Any) -> str:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.transforms import apply_message, names
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.transforms import Facts, apply_message, names
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
 
@@ -99,3 +100,33 @@ def test_a_system_message_at_the_beginning_stays() -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
 
     assert apply_message(messages, ["midturn_system_to_user"]) == (messages, ())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kept", "sent"),
+    [
+        ("[a-zA-Z0-9]{9}", "abcDEF123", r"[a-f0-9]{9}"),
+        (r"functions\..+:\d+", "functions.f:4", r"functions\.f:0"),
+        ("call_[a-z0-9]+", "call_a", r"call_[a-f0-9]{24}"),
+        ("toolu_[a-z0-9]{24}", "toolu_" + "a" * 24, r"toolu_[a-f0-9]{24}"),
+    ],
+)
+def test_ids_are_sent_as_the_endpoint_takes_them_on_both_sides(pattern: str, kept: str, sent: str) -> None:
+    messages: list[JsonObject] = [
+        {"role": "assistant", "tool_calls": [{"id": kept, "function": {"name": "f"}}]},
+        {"role": "tool", "tool_call_id": kept},
+        {"role": "assistant", "tool_calls": [{"id": "?", "function": {"name": "f"}, "extra_content": {"a": 1}}]},
+        {"role": "tool", "tool_call_id": "?"},
+    ]
+    changed, changes = apply_message(messages, ["tool_call_ids_fit_pattern"], Facts(id_pattern=pattern))
+    assert changed[:2] == messages[:2]
+    call, result = changed[2]["tool_calls"][0], changed[3]
+    assert re.fullmatch(sent, call["id"])
+    assert result["tool_call_id"] == call["id"]
+    assert call["extra_content"] == {"a": 1}
+    assert [change.path for change in changes] == ["$[2].tool_calls[0].id", "$[3].tool_call_id"]
+
+
+def test_an_id_for_which_no_known_form_fits_is_left_as_it_is() -> None:
+    messages = [{"role": "tool", "tool_call_id": "?"}]
+    assert apply_message(messages, ["tool_call_ids_fit_pattern"], Facts(id_pattern="zzz")) == (messages, ())

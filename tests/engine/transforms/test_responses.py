@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.transforms import apply_response, names
+from toolbench.engine.formats import TextCall, render
+from toolbench.engine.transforms import Facts, apply_response, names
 
 FUNCTION_CALL = "assistant_function_call_to_tool_calls"
 TO_ARRAY = "assistant_tool_calls_object_to_array"
@@ -103,3 +104,54 @@ def test_arguments_nested_too_deeply_to_write_are_left_as_they_are() -> None:
     assert apply_response(message, [WRITTEN]) == (message, ())
     while deep:
         deep = deep.pop()
+
+
+WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+FACTS = Facts(tools=(WEATHER,))
+ONE_CALL = [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hermes", "llama3_json", "llama3_python_tag", "mistral_v2", "deepseek_v31", "qwen3_coder", "glm45", "pythonic"],
+)
+def test_calls_in_any_dialect_become_tool_calls(name: str) -> None:
+    text = render([TextCall("get_weather", {"city": "Oslo"})], format=name)
+    message, changes = apply_response({"role": "assistant", "content": text}, ["tool_calls_from_text"], FACTS)
+    assert message == {"role": "assistant", "content": "", "tool_calls": ONE_CALL}
+    assert {change.path for change in changes} == {"$.content", "$.tool_calls"}
+
+
+def test_only_the_dialect_that_the_policy_names_is_read() -> None:
+    text = render([TextCall("get_weather", {"city": "Oslo"})], format="glm45")
+    facts = Facts(tools=(WEATHER,), text_format="deepseek_v3")
+    assert apply_response({"content": text}, ["tool_calls_from_text"], facts) == ({"content": text}, ())
+
+
+def test_words_and_thoughts_around_a_call_are_kept_apart() -> None:
+    text = "<think>Hm.</think>\nLet me see.\n" + render([TextCall("get_weather", {"city": "Oslo"})], format="hermes")
+    message, _ = apply_response({"content": text}, ["tool_calls_from_text"], FACTS)
+    assert message == {"content": "Let me see.", "reasoning_content": "Hm.", "tool_calls": ONE_CALL}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Sunny."},
+        {"content": '{"name": "unknown", "arguments": {}}'},
+        {"content": '<tool_call>\n{"name": "get_weather", "argu'},
+        {"content": "<tool_call>f</tool_call>", "tool_calls": [call("{}")]},
+        {"content": None},
+    ],
+)
+def test_what_is_no_call_stays_text(message: dict[str, Any]) -> None:
+    assert apply_response(message, ["tool_calls_from_text"], FACTS) == (message, ())
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+def test_calls_in_the_reasoning_of_a_silent_answer_become_tool_calls(key: str) -> None:
+    thought = "Look. " + render([TextCall("get_weather", {"city": "Oslo"})], format="hermes")
+    message, _ = apply_response({"content": "", key: thought}, ["tool_calls_from_reasoning"], FACTS)
+    assert message == {"content": "", key: "Look.", "tool_calls": ONE_CALL}
+    spoken = {"content": "Sunny.", key: thought}
+    assert apply_response(spoken, ["tool_calls_from_reasoning"], FACTS) == (spoken, ())

@@ -7,8 +7,7 @@ import pytest
 
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.tasks import Answered, ask, control_request, play, state_request
-from toolbench.providers.simulated.answering import SHAPES, TOOLS_DROPPED
-from toolbench.providers.simulated.failures import FAILURES
+from toolbench.providers.simulated.answering import ALL_FAILURES, SHAPES, TOOLS_DROPPED
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.streaming import STREAM_DRIFTS
@@ -43,7 +42,7 @@ def meaning(answer: Answered) -> object:
     """An answer without what differs between any two: ids, model, usage."""
     try:
         choice = answer.json()["choices"][0]
-    except (ValueError, RecursionError, KeyError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return answer.status, answer.body
     calls = choice["message"].pop("tool_calls", None)
     functions = [call["function"] for call in calls] if isinstance(calls, list) else calls
@@ -51,7 +50,7 @@ def meaning(answer: Answered) -> object:
 
 
 def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
-    known = {"", TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS}
+    known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS}
     for persona in all_personas().values():
         assert persona.drift in known
         assert set(persona.places) <= PLACES
@@ -60,7 +59,7 @@ def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
 
 def test_every_drift_is_played_by_a_persona() -> None:
     played = {persona.drift for persona in all_personas().values()}
-    assert {TOOLS_DROPPED, *FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS} <= played
+    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS} <= played
 
 
 @pytest.mark.parametrize("slug", [p.slug for p in all_personas().values() if sometimes(p)])

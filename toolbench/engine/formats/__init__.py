@@ -20,6 +20,7 @@ __all__ = [
     "Piece",
     "Said",
     "TextCall",
+    "Tool",
     "can_hold",
     "names",
     "parse",

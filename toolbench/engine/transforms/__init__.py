@@ -4,6 +4,7 @@ from toolbench.engine.transforms.applying import (
     KINDS,
     apply_calls,
     apply_message,
+    apply_request,
     apply_response,
     apply_result,
     apply_tools,
@@ -11,13 +12,15 @@ from toolbench.engine.transforms.applying import (
     describe,
     names,
 )
-from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.engine.transforms.registry import Facts, UnknownTransform
 
 __all__ = [
     "KINDS",
+    "Facts",
     "UnknownTransform",
     "apply_calls",
     "apply_message",
+    "apply_request",
     "apply_response",
     "apply_result",
     "apply_tools",

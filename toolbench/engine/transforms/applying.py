@@ -1,4 +1,4 @@
-"""The five places where transforms are applied. Each gives a new value and what changed, and never touches what it was
+"""The six places where transforms are applied. Each gives a new value and what changed, and never touches what it was
 given; unknown names are ignored (ask `check_names` first to refuse them)."""
 
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,21 @@ from typing import Any
 from toolbench.engine.messages import JsonObject, Message, TransformChange
 from toolbench.engine.transforms.calls import TOOL_CALL
 from toolbench.engine.transforms.messages import MESSAGE
-from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.transforms.registry import NO_FACTS, Facts, TransformKind
+from toolbench.engine.transforms.requests import REQUEST
 from toolbench.engine.transforms.responses import RESPONSE
 from toolbench.engine.transforms.results import TOOL_RESULT
 from toolbench.engine.transforms.tools import TOOL
 
 Changes = tuple[TransformChange, ...]
 
-KINDS: dict[str, TransformKind[Any]] = {kind.kind: kind for kind in (MESSAGE, TOOL, RESPONSE, TOOL_CALL, TOOL_RESULT)}
+KINDS: dict[str, TransformKind[Any]] = {
+    kind.kind: kind for kind in (MESSAGE, TOOL, REQUEST, RESPONSE, TOOL_CALL, TOOL_RESULT)
+}
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """All names of a kind: message, tool, response, tool_call or tool_result."""
+    """All names of a kind: message, tool, request, response, tool_call or tool_result."""
     return KINDS[kind].names()
 
 
@@ -33,9 +36,11 @@ def check_names(kind: str, wanted: Iterable[str], *, strict: bool = True) -> tup
     return KINDS[kind].check(wanted, strict=strict)
 
 
-def apply_message(messages: Sequence[Message], names: Iterable[str]) -> tuple[list[Message], Changes]:
+def apply_message(
+    messages: Sequence[Message], names: Iterable[str], facts: Facts = NO_FACTS
+) -> tuple[list[Message], Changes]:
     """Messages on their way out."""
-    return MESSAGE.apply(list(messages), names)
+    return MESSAGE.apply(list(messages), names, facts)
 
 
 def apply_tools(tools_json: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
@@ -43,9 +48,14 @@ def apply_tools(tools_json: Sequence[JsonObject], names: Iterable[str]) -> tuple
     return TOOL.apply(list(tools_json), names)
 
 
-def apply_response(message: Message, names: Iterable[str]) -> tuple[Message, Changes]:
+def apply_request(body: JsonObject, names: Iterable[str]) -> tuple[JsonObject, Changes]:
+    """A whole body in chat shape, on its way out."""
+    return REQUEST.apply(body, names)
+
+
+def apply_response(message: Message, names: Iterable[str], facts: Facts = NO_FACTS) -> tuple[Message, Changes]:
     """The assistant message of an answer."""
-    return RESPONSE.apply(message, names)
+    return RESPONSE.apply(message, names, facts)
 
 
 def apply_calls(calls: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.transforms.fitting_ids import FittingIds
+from toolbench.engine.transforms.registry import Facts, TransformKind
 
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
@@ -75,6 +76,17 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
         else:
             folded.append(message)
     return [*folded, {"role": "user", "content": "\n\n".join(waiting)}] if waiting else folded
+
+
+@MESSAGE.register_informed
+def tool_call_ids_fit_pattern(messages: list[Message], facts: Facts) -> list[Message]:
+    """Ids of calls that do not match the endpoint's pattern are sent as others that do, the same on both sides of a
+    call; the conversation itself keeps the ids as they came. Ids that match are kept."""
+    if not facts.id_pattern:
+        return messages
+    ids = FittingIds(facts.id_pattern)
+    changed = [ids.rewritten(message) for message in messages]
+    return changed if _differs(messages, changed) else messages
 
 
 def _is_system(message: Message) -> bool:

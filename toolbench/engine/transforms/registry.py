@@ -3,14 +3,29 @@ it has nothing to do and a new one otherwise, and never changes what it was give
 comparing the two."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from toolbench.engine.errors import EngineError
+from toolbench.engine.formats import AUTO, Tool
 from toolbench.engine.keys import spelled
 from toolbench.engine.messages import TransformChange
 from toolbench.engine.transforms.changes import changes_between
 
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What some transforms have to know beside their value: the tools of the turn, the dialect of calls in text, and
+    the pattern that the endpoint's ids of calls must match whole, "" for none."""
+
+    tools: tuple[Tool, ...] = ()
+    text_format: str = AUTO
+    id_pattern: str = ""
+
+
+NO_FACTS = Facts()
 
 
 class UnknownTransform(EngineError):
@@ -23,22 +38,32 @@ class TransformKind(Generic[Value]):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._by_name: dict[str, Callable[[Value], Value]] = {}
+        self._by_name: dict[str, Callable[[Value, Facts], Value]] = {}
+        self._described: dict[str, str] = {}
 
     def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
         """A decorator."""
-        self._by_name[function.__name__] = function
+        self._keep(function.__name__, function.__doc__, lambda value, facts: function(value))
         return function
+
+    def register_informed(self, function: Callable[[Value, Facts], Value]) -> Callable[[Value, Facts], Value]:
+        """A decorator for a transform that is told the facts too."""
+        self._keep(function.__name__, function.__doc__, function)
+        return function
+
+    def _keep(self, name: str, said: str | None, function: Callable[[Value, Facts], Value]) -> None:
+        self._by_name[name] = function
+        self._described[name] = " ".join((said or "").split())
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._by_name)
 
     def describe(self, name: str) -> str:
         """One sentence saying what the transform does. Raises UnknownTransform."""
-        function = self._by_name.get(spelled(name))
-        if function is None:
+        described = self._described.get(spelled(name))
+        if described is None:
             raise self._unknown((name,))
-        return " ".join((function.__doc__ or "").split())
+        return described
 
     def check(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
         """The names that can be applied, in canonical form and the given order, blank ones left out. A name nobody
@@ -49,7 +74,9 @@ class TransformKind(Generic[Value]):
             raise self._unknown(unknown)
         return tuple(name for name in wanted if name in self._by_name)
 
-    def apply(self, value: Value, names: Iterable[str]) -> tuple[Value, tuple[TransformChange, ...]]:
+    def apply(
+        self, value: Value, names: Iterable[str], facts: Facts = NO_FACTS
+    ) -> tuple[Value, tuple[TransformChange, ...]]:
         """The value after each named transform in turn, and what each changed. Unknown names are ignored; a value
         nested too deeply for a transform to walk is left as it is."""
         changes: list[TransformChange] = []
@@ -58,7 +85,7 @@ class TransformKind(Generic[Value]):
             if transform is None:
                 continue
             try:
-                changed = transform(value)
+                changed = transform(value, facts)
             except RecursionError:
                 continue
             for path, before, after in changes_between(value, changed):

@@ -1,9 +1,13 @@
 """Transforms of the assistant message that came in. Their order matters: a lone call becomes a list before its
 arguments are looked at."""
 
+from collections.abc import Sequence
+
+from toolbench.engine.formats import TextCall, parse
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.reading import WrittenCall, openai_call, text_of
+from toolbench.engine.transforms.registry import Facts, TransformKind
 from toolbench.engine.transforms.tags import cut_tagged_calls
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
@@ -53,6 +57,42 @@ def assistant_content_tool_call_tags_to_tool_calls(message: Message) -> Message:
         return message
     rest, calls = cut_tagged_calls(content)
     return {**message, "content": rest, "tool_calls": calls} if calls else message
+
+
+@RESPONSE.register_informed
+def tool_calls_from_text(message: Message, facts: Facts) -> Message:
+    """Calls that the model wrote into its text, in the policy's text_format or any dialect we know, become tool calls,
+    when there are none yet; reasoning in front of them moves into reasoning_content."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return message
+    parsed = parse(text_of(message), format=facts.text_format, tools=facts.tools)
+    if not parsed.calls:
+        return message
+    thought = parsed.reasoning if not message.get("reasoning_content") else ""
+    return {
+        **message,
+        "content": parsed.text,
+        **({"reasoning_content": thought} if thought else {}),
+        "tool_calls": _openai_calls(parsed.calls),
+    }
+
+
+@RESPONSE.register_informed
+def tool_calls_from_reasoning(message: Message, facts: Facts) -> Message:
+    """Calls that stand in the reasoning of an answer which says nothing and calls nothing, as some servers of thinking
+    models put them there, become tool calls."""
+    if message.get("tool_calls") or message.get("function_call") or text_of(message).strip():
+        return message
+    for key in ("reasoning_content", "reasoning"):
+        thought = message.get(key)
+        parsed = parse(thought, format=facts.text_format, tools=facts.tools) if isinstance(thought, str) else None
+        if parsed and parsed.calls:
+            return {**message, key: parsed.text, "tool_calls": _openai_calls(parsed.calls)}
+    return message
+
+
+def _openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
+    return [openai_call(call.id, WrittenCall(call.name, call.arguments)) for call in calls]
 
 
 def _with_written_arguments(call: object) -> object:

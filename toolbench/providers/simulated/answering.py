@@ -13,16 +13,22 @@ from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.completions import complete
 from toolbench.providers.simulated.conversation import Conversation
+from toolbench.providers.simulated.demands import BROUGHT, DEMANDS
 from toolbench.providers.simulated.failures import EVENTS, FAILURES, Reply, error_reply
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
+from toolbench.providers.simulated.older_requests import newer_request
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.play import Move, next_move
-from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, message_of
+from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, function_call, message_of
+from toolbench.providers.simulated.text_drifts import TEXT_FAILURES, TEXT_SHAPES
 from toolbench.providers.simulated.voices import CHAT, Voice
 
 REMEMBERED = 10_000
 TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
-SHAPES = CALL_SHAPES | ANY_SHAPES
+ONLY_FUNCTIONS = "only_functions"  # another: tools are passed over, the older functions are heard
+ALL_FAILURES = FAILURES | DEMANDS | TEXT_FAILURES
+ALL_CALL_SHAPES = CALL_SHAPES | TEXT_SHAPES | BROUGHT | {ONLY_FUNCTIONS: function_call}
+SHAPES = ALL_CALL_SHAPES | ANY_SHAPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +60,13 @@ class Refusals:
 def answer(body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice = CHAT) -> Answer:
     """What the persona answers to a body, in the shape in which it is spoken to."""
     try:
-        conversation = voice.hears(body)
+        conversation = voice.hears(newer_request(body) if persona.drift == ONLY_FUNCTIONS else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         refused = error_reply(400, f"{error} (simulated)", "invalid_request_error")
         return Answer(voice.refuses(refused), drifted=False, seconds=0)
     seconds = _seconds(persona, conversation)
     drifts = persona.drift and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
-    if drifts and persona.drift in FAILURES:
+    if drifts and persona.drift in ALL_FAILURES:
         failed = _failed(persona, conversation, refusals)
         if failed is not None:
             return Answer(voice.refuses(failed), drifted=True, seconds=seconds)
@@ -85,7 +91,7 @@ def _failed(persona: Persona, conversation: Conversation, refusals: Refusals) ->
         turn = (persona.slug, conversation.seed, conversation.question, conversation.turns)
         if not refusals.first_time(*turn):
             return None
-    return FAILURES[persona.drift](conversation)
+    return ALL_FAILURES[persona.drift](conversation)
 
 
 def _completion(persona: Persona, conversation: Conversation, drifts: bool) -> tuple[JsonObject, bool]:
@@ -121,7 +127,7 @@ def _played(persona: Persona, competent: Move, conversation: Conversation) -> Mo
 
 
 def _takes_shape(persona: Persona, completion: JsonObject) -> bool:
-    return persona.drift in ANY_SHAPES or (persona.drift in CALL_SHAPES and "tool_calls" in message_of(completion))
+    return persona.drift in ANY_SHAPES or (persona.drift in ALL_CALL_SHAPES and "tool_calls" in message_of(completion))
 
 
 def _seconds(persona: Persona, conversation: Conversation) -> float:

@@ -27,7 +27,7 @@ class Conversation:
     """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
     there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
     format's name. `tight` is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea
-    for a final one."""
+    for a final one. `calling` are all answers that called, as the history shows them."""
 
     seed: int | None
     instructions: str
@@ -39,6 +39,7 @@ class Conversation:
     parallel: bool
     tight: bool
     pleaded: bool
+    calling: tuple[Message, ...] = ()
 
     @property
     def text(self) -> str:
@@ -64,6 +65,7 @@ def read_conversation(body: JsonObject, style: str = "") -> Conversation:
         style=style or _style(body, instructions, has_tools=bool(functions)),
         parallel=body.get("parallel_tool_calls") is not False,
         tight=isinstance(limit, int) and limit <= TIGHT,
+        calling=tuple(m for m in messages if m.get("role") == "assistant" and isinstance(m.get("tool_calls"), list)),
         pleaded=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
     )
 

@@ -28,7 +28,7 @@ Failure = Callable[[Conversation], Reply | None]
 
 
 def error_reply(status: int, message: str, kind: str, **more: object) -> Reply:
-    error = {"code": status, "message": message, "type": kind, **more}
+    error = {"code": status, "message": message, "type": kind} | more
     return Reply(json.dumps({"error": error}).encode(), status)
 
 
@@ -98,6 +98,11 @@ def history_refused(conversation: Conversation) -> Reply | None:
     return error_reply(500, "Failed to parse tool call arguments as JSON (simulated)", "server_error")
 
 
+def choices_null(conversation: Conversation) -> Reply:
+    """A router's answer with neither choices nor an error."""
+    return Reply(json.dumps({"id": "sim-null", "object": "chat.completion", "choices": None}).encode())
+
+
 def never_answers(conversation: Conversation) -> Reply:
     return Reply(hangs=True)
 
@@ -122,6 +127,7 @@ FAILURES: dict[str, Failure] = {
         safety_refusal,
         context_overflow,
         history_refused,
+        choices_null,
         never_answers,
         drops_connection,
     )

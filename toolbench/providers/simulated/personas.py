@@ -20,8 +20,8 @@ class Persona:
 
     `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
     success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
-    a delivered task pass of the native method in strategies raw and production. Where streams fare otherwise, the
-    same stands under `streamed`."""
+    a delivered task pass of the native method in strategies raw, baseline and production. Where streams fare
+    otherwise, the same stands under `streamed`."""
 
     slug: str
     group: str
@@ -64,7 +64,8 @@ def all_personas() -> dict[str, Persona]:
 
 def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
     merged = defaults | item
-    success = defaults["success"] | item.get("success", {})
+    success = _with_baseline(defaults["success"] | item.get("success", {}), merged["workarounds"])
+    streamed = _with_baseline(item.get("streamed", {}), merged["workarounds"])
     return Persona(
         slug=merged["slug"],
         group=merged["group"],
@@ -82,6 +83,15 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
             "drift": merged["rate"],
             "infrastructure": merged["infrastructure"],
             **success,
-            **({"streamed": item["streamed"]} if "streamed" in item else {}),
+            **({"streamed": streamed} if streamed else {}),
         },
     )
+
+
+def _with_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
+    """Where the file does not say it, baseline is production without the persona's own workarounds: the same where it
+    has none, else like raw."""
+    like = "raw" if workarounds else "production"
+    return {
+        name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[like]), **rate} for name, rate in rates.items()
+    }

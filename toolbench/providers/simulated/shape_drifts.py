@@ -78,6 +78,40 @@ def ids_blank(completion: JsonObject, draw: random.Random) -> None:
         call["id"] = ""
 
 
+def arguments_null(completion: JsonObject, draw: random.Random) -> None:
+    for function in functions_of(completion):
+        function["arguments"] = None
+
+
+def type_missing(completion: JsonObject, draw: random.Random) -> None:
+    for call in message_of(completion)["tool_calls"]:
+        call.pop("type")
+
+
+def finish_reason_stop(completion: JsonObject, draw: random.Random) -> None:
+    completion["choices"][0]["finish_reason"] = "stop"
+
+
+def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
+    """All calls inside one of multi_tool_use.parallel, which nobody offered."""
+    calls = message_of(completion)["tool_calls"]
+    uses = [
+        {
+            "recipient_name": f"functions.{call['function']['name']}",
+            "parameters": json.loads(call["function"]["arguments"]),
+        }
+        for call in calls
+    ]
+    function = {"name": "multi_tool_use.parallel", "arguments": json.dumps({"tool_uses": uses})}
+    message_of(completion)["tool_calls"] = [{**calls[0], "function": function}]
+
+
+def names_with_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Special tokens of gpt-oss in the name, as a server leaves them that reads its answers badly."""
+    for function in functions_of(completion):
+        function["name"] += "<|channel|>commentary"
+
+
 def names_padded(completion: JsonObject, draw: random.Random) -> None:
     for function in functions_of(completion):
         function["name"] = f" {function['name']}\n"
@@ -164,6 +198,11 @@ CALL_SHAPES: dict[str, ShapeDrift] = {  # only where there are native calls
         call_in_fence,
         call_as_json,
         finish_reason_length,
+        arguments_null,
+        type_missing,
+        finish_reason_stop,
+        parallel_wrapper,
+        names_with_tokens,
     )
 }
 ANY_SHAPES: dict[str, ShapeDrift] = {

@@ -112,6 +112,35 @@ def error_in_the_middle(events: Events) -> None:
     events.append({"error": {"code": 502, "message": "Upstream went away (simulated)", "type": "upstream_error"}})
 
 
+def name_repeated(events: Events) -> None:
+    """The name again in every delta of a call."""
+    name = ""
+    for event in events:
+        for call in _calls_in(event):
+            name = call["function"].get("name") or name
+            call["function"]["name"] = name
+
+
+def finish_blank(events: Events) -> None:
+    """An empty finish reason in every chunk but the last."""
+    for event in events:
+        if isinstance(event, dict) and event["choices"] and event["choices"][0]["finish_reason"] is None:
+            event["choices"][0]["finish_reason"] = ""
+
+
+def end_missing(events: Events) -> None:
+    """Neither a finish reason nor [DONE]: the stream just ends, behind whole calls."""
+    events.remove(DONE)
+    for event in events:
+        if isinstance(event, dict) and event["choices"]:
+            event["choices"][0]["finish_reason"] = None
+
+
+def begins_without_choices(events: Events) -> None:
+    """Azure's first chunk: the results of its filter, no choices, no model."""
+    events.insert(0, {"id": "", "object": "", "model": "", "choices": [], "prompt_filter_results": []})
+
+
 def usage_missing(events: Events) -> None:
     events[:] = [event for event in events if isinstance(event, str) or "usage" not in event]
 
@@ -125,5 +154,9 @@ STREAM_DRIFTS: dict[str, StreamDrift] = {
         done_missing,
         error_in_the_middle,
         usage_missing,
+        name_repeated,
+        finish_blank,
+        end_missing,
+        begins_without_choices,
     )
 }

@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.transforms import apply_request, names
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+
+
+def call(name: str, call_id: str) -> JsonObject:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def result(call_id: str, content: str) -> JsonObject:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+BODY: JsonObject = {
+    "model": "m",
+    "messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "Both.", "tool_calls": [call("f", "1"), call("g", "2")]},
+        result("1", "one"),
+        result("2", "two"),
+        {"role": "assistant", "content": None, "tool_calls": [call("f", "1")]},
+        result("1", "three"),
+    ],
+    "tools": [TOOL],
+    "tool_choice": "auto",
+    "parallel_tool_calls": False,
+}
+
+
+def test_a_request_in_the_older_shape_has_functions_and_one_call_for_an_answer() -> None:
+    body, changes = apply_request(BODY, ["tools_to_functions"])
+    function = {name: {"name": name, "arguments": "{}"} for name in "fg"}
+    assert body == {
+        "model": "m",
+        "messages": [
+            BODY["messages"][0],
+            {"role": "assistant", "content": "Both.", "function_call": function["f"]},
+            {"role": "function", "name": "f", "content": "one"},
+            {"role": "assistant", "content": None, "function_call": function["g"]},
+            {"role": "function", "name": "g", "content": "two"},
+            {"role": "assistant", "content": None, "function_call": function["f"]},
+            {"role": "function", "name": "f", "content": "three"},
+        ],
+        "functions": [TOOL["function"]],
+        "function_call": "auto",
+    }
+    assert {change.name for change in changes} == {"tools_to_functions"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "asked"),
+    [("none", "none"), ("required", "auto"), ({"type": "function", "function": {"name": "f"}}, {"name": "f"})],
+)
+def test_a_choice_is_said_as_far_as_the_older_shape_can(choice: Any, asked: Any) -> None:
+    assert apply_request({**BODY, "tool_choice": choice}, ["tools_to_functions"])[0]["function_call"] == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("max_tokens_to_max_completion_tokens", {"max_tokens": 9}, {"max_completion_tokens": 9}),
+        (
+            "max_tokens_to_max_completion_tokens",
+            {"max_tokens": 9, "max_completion_tokens": 5},
+            {"max_completion_tokens": 5},
+        ),
+        ("max_completion_tokens_to_max_tokens", {"max_completion_tokens": 9}, {"max_tokens": 9}),
+        (
+            "reasoning_effort_to_reasoning_object",
+            {"reasoning_effort": "low", "reasoning": {"exclude": True}},
+            {"reasoning": {"exclude": True, "effort": "low"}},
+        ),
+        ("reasoning_object_to_reasoning_effort", {"reasoning": {"effort": "low"}}, {"reasoning_effort": "low"}),
+        ("tool_choice_forced_to_auto", {"tool_choice": "required"}, {"tool_choice": "auto"}),
+        ("tool_choice_forced_to_auto", {"tool_choice": {"type": "function"}}, {"tool_choice": "auto"}),
+    ],
+)
+def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObject, after: JsonObject) -> None:
+    body, changes = apply_request({"model": "m", **before}, [name])
+    assert body == {"model": "m", **after}
+    assert changes
+
+
+@pytest.mark.parametrize("name", names("request"))
+@pytest.mark.parametrize(
+    "body", [{"model": "m"}, {"messages": [], "reasoning": {"max_tokens": 5}, "tool_choice": "none"}]
+)
+def test_a_body_without_the_key_is_the_very_same(name: str, body: JsonObject) -> None:
+    assert apply_request(body, [name]) == (body, ())

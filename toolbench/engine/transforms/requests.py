@@ -1,0 +1,98 @@
+"""Transforms of the whole body that goes out: keys that an endpoint knows by another name, or not at all."""
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.transforms.registry import TransformKind
+
+REQUEST: TransformKind[JsonObject] = TransformKind("request")
+
+
+@REQUEST.register
+def tools_to_functions(body: JsonObject) -> JsonObject:
+    """The request in OpenAI's older shape: functions and function_call instead of tools and tool_choice, and in the
+    history one call for an answer, with results of the role function."""
+    rest = {key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")}
+    tools, choice = body.get("tools"), body.get("tool_choice")
+    functions = [tool["function"] for tool in tools if "function" in tool] if isinstance(tools, list) else []
+    messages = body.get("messages")
+    older = list(_older(messages)) if isinstance(messages, list) else messages
+    if not functions and older == messages:
+        return body
+    chosen = {} if choice is None else {"function_call": _function_choice(choice)}
+    return {**rest, "messages": older, **({"functions": functions, **chosen} if functions else {})}
+
+
+@REQUEST.register
+def max_tokens_to_max_completion_tokens(body: JsonObject) -> JsonObject:
+    """The limit of an answer goes out as max_completion_tokens, as reasoning models want it."""
+    return _renamed(body, "max_tokens", "max_completion_tokens")
+
+
+@REQUEST.register
+def max_completion_tokens_to_max_tokens(body: JsonObject) -> JsonObject:
+    """The limit of an answer goes out as max_tokens, for endpoints that know no other name."""
+    return _renamed(body, "max_completion_tokens", "max_tokens")
+
+
+@REQUEST.register
+def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
+    """The effort goes out inside an object, `reasoning: {"effort": …}`, as OpenRouter wants it."""
+    if "reasoning_effort" not in body:
+        return body
+    given = body.get("reasoning")
+    rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    return {**rest, "reasoning": {**(given if isinstance(given, dict) else {}), "effort": body["reasoning_effort"]}}
+
+
+@REQUEST.register
+def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
+    """The effort inside an object goes out as reasoning_effort, as OpenAI wants it; a budget has no name there."""
+    given = body.get("reasoning")
+    if not isinstance(given, dict) or "effort" not in given:
+        return body
+    rest = {key: value for key, value in body.items() if key != "reasoning"}
+    return {**rest, "reasoning_effort": given["effort"]}
+
+
+@REQUEST.register
+def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
+    """A tool choice that demands a call goes out as auto, for endpoints and thinking models that refuse any other."""
+    choice = body.get("tool_choice")
+    forced = isinstance(choice, dict) or choice in ("required", "any")
+    return {**body, "tool_choice": "auto"} if forced else body
+
+
+def _renamed(body: JsonObject, old: str, new: str) -> JsonObject:
+    if old not in body:
+        return body
+    return {**{key: value for key, value in body.items() if key != old}, new: body.get(new, body[old])}
+
+
+def _function_choice(choice: Any) -> Any:
+    """No call can be demanded in the older shape, but one function named."""
+    if isinstance(choice, dict):
+        function = choice.get("function")
+        return {"name": function.get("name")} if isinstance(function, dict) else "auto"
+    return choice if choice in ("auto", "none") else "auto"
+
+
+def _older(messages: Sequence[Message]) -> Iterator[Message]:
+    """Each call an answer of its own, followed by its result. Ids may come again in later answers."""
+    for place, message in enumerate(messages):
+        calls = message.get("tool_calls")
+        if message.get("role") == "tool":
+            continue
+        if not isinstance(calls, list) or not calls:
+            yield message
+            continue
+        following = takewhile(lambda one: one.get("role") == "tool", messages[place + 1 :])
+        results = {one.get("tool_call_id"): one.get("content") for one in following}
+        rest = {key: value for key, value in message.items() if key != "tool_calls"}
+        for at, call in enumerate(calls):
+            function = call["function"]
+            yield {**rest, "content": None if at else rest.get("content"), "function_call": function}
+            if call.get("id") in results:
+                yield {"role": "function", "name": function.get("name"), "content": results[call["id"]]}

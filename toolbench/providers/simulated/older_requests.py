@@ -1,0 +1,22 @@
+"""Requests in OpenAI's older shape, functions and function_call, told in the newer one; tools are passed over."""
+
+from toolbench.engine.messages import JsonObject, Message
+
+
+def newer_request(body: JsonObject) -> JsonObject:
+    functions = body.get("functions")
+    tools = [{"type": "function", "function": one} for one in functions] if isinstance(functions, list) else []
+    messages = body.get("messages")
+    told = [_newer(message) for message in messages] if isinstance(messages, list) else messages
+    return {**body, "tools": tools, "messages": told}
+
+
+def _newer(message: Message) -> Message:
+    if not isinstance(message, dict):
+        return message
+    if message.get("role") == "function":
+        return {**message, "role": "tool", "tool_call_id": str(message.get("name"))}
+    function = message.get("function_call")
+    if isinstance(function, dict):
+        return {**message, "tool_calls": [{"id": str(function.get("name")), "function": function}]}
+    return message
