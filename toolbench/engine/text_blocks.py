@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
-from toolbench.engine.reading import BLOCKS, MARKERS, Block, WrittenCall, blocks_in, call_in
+from toolbench.engine.reading import BLOCKS, Block, WrittenCall, blocks_in, call_in
 from toolbench.engine.repairs import Repaired, repair
 from toolbench.engine.repairs.tokens import objects_in
+
+MARKERS = ("<tool_call", "<function=", "<function_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<invoke ")
 
 _FENCES = re.compile(r"\A\s*```[a-zA-Z_]*\s*|\s*```\s*\Z")
 
