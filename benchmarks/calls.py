@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,7 @@ import jsonschema_rs
 from llguidance import LLMatcher
 
 from benchmarks.answers import calling, saying
-from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.compiling import KEPT, Asked, compile_constraint
 from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.mask import Mask, Vocabulary
 from toolbench.engine.dispatch import dispatch
@@ -100,6 +101,7 @@ def reading() -> Iterator[Row]:
     yield Row("json.loads + jsonschema-rs", plain)
     for method, body in METHODS.items():
         yield Row(f"parse, normalise, validate: {method}", _reader(method, body), over="json.loads + jsonschema-rs")
+    yield Row("total per call: constrained", _whole("constrained"), over="json.loads + jsonschema-rs")
 
 
 def _reader(method: str, body: bytes) -> Work:
@@ -111,6 +113,17 @@ def _reader(method: str, body: bytes) -> Work:
     ready = _read(setup, ask, body)
     assert ready == [True], f"{method} does not read its answer"
     return read
+
+
+def _whole(method: str) -> Work:
+    """The request and its answer."""
+    setup, _ = _turn(method)
+
+    def call() -> object:
+        ask = ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+        return _read(setup, ask, METHODS[method])
+
+    return call
 
 
 def _turn(method: str) -> tuple[TurnSetup, Ask]:
@@ -136,6 +149,8 @@ def compiling() -> Iterator[Row]:
     yield Row("validator of one tool, first time", schema)
     for constraint in CONSTRAINTS:
         yield Row(f"{constraint}, {TOOLS} tools, first time", partial(_first_time, constraint))
+    grammar = compile_constraint(tools, "grammar", Asked()).grammar
+    yield Row("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
     yield Row(f"gbnf, {TOOLS} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
     yield Row("the sets alone, as in “first time”", unseen)
 
@@ -173,12 +188,31 @@ def microseconds(row: Row, runs: int) -> float:
     return (time.process_time() - began) / runs / row.share * 1e6
 
 
-def kilobytes(make: Work, many: int = 1000) -> float:
-    """Resident memory that one more of these takes, Rust's included."""
+def kilobytes(make: Work, many: int) -> float:
+    """Resident memory that one more of these takes, Rust's included; in a process of its own, so that nothing fills
+    holes that others left."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        before = _resident()
+        kept = [make() for _ in range(many)]
+        os.write(writing, str((_resident() - before) / len(kept) / 1024).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        return float(said.read())
+
+
+def traced_kilobytes(make: Work, many: int) -> float:
+    """The same for what is Python's alone, counted by Python."""
     gc.collect()
-    before = _resident()
+    tracemalloc.start()
     kept = [make() for _ in range(many)]
-    return (_resident() - before) / len(kept) / 1024
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return size / len(kept) / 1024
 
 
 def _resident() -> int:
@@ -194,12 +228,10 @@ def memory(vocabulary: Vocabulary) -> dict[str, float]:
         return described, jsonschema_rs.validator_for(described)
 
     return {
-        "a tool with its validator": kilobytes(tool),
-        f"a grammar in the cache, {TOOLS} tools (gbnf)": kilobytes(
-            lambda: compile_constraint(unseen(), "gbnf", Asked()), 100
-        ),
+        "a tool with its validator": kilobytes(tool, 1000),
         "a mask, one request": kilobytes(lambda: Mask(vocabulary, grammar), 50),
-        "a turn, one request": kilobytes(lambda: _turn("constrained")),
+        f"a grammar in the cache, {TOOLS} tools (gbnf)": traced_kilobytes(partial(_first_time, "gbnf"), KEPT),
+        "a turn, one request": traced_kilobytes(lambda: _turn("constrained"), 1000),
     }
 
 
