@@ -275,3 +275,44 @@ def test_the_message_is_found_in_every_shape(body: bytes, message: str) -> None:
 
 def test_messages_are_bounded() -> None:
     assert len(failure("server_error", "x" * 10**6, hint="y" * 10**6).message) == 2000
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("invalid_request_error", "request_rejected"),
+        ("authentication_error", "authentication"),
+        ("billing_error", "payment_required"),
+        ("permission_error", "forbidden"),
+        ("not_found_error", "not_found"),
+        ("conflict_error", "conflict"),
+        ("request_too_large", "request_too_large"),
+        ("rate_limit_error", "rate_limited"),
+        ("timeout_error", "gateway_timeout"),
+        ("api_error", "server_error"),
+        ("overloaded_error", "overloaded"),
+    ],
+)
+def test_anthropics_errors_are_told_by_their_type_after_a_200_too(kind: str, code: str) -> None:
+    told = {"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "req_1"}
+    start = {"type": "message_start", "message": {"content": []}}
+    stream = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in (start, told))
+    for body in (json.dumps(told).encode(), stream):
+        found = classify(status=200, headers={}, body=body)
+        assert found is not None
+        assert found.code == code
+
+
+def test_an_error_after_anthropics_first_block_cuts_the_answer() -> None:
+    begun = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "We"}}
+    told = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    stream = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in (begun, told))
+    found = classify(status=200, headers={}, body=stream)
+    assert found is not None
+    assert found.code == "answer_cut"
+
+
+def test_an_account_without_credit_at_anthropic_is_no_bad_request() -> None:
+    assert classified(400, {"type": "invalid_request_error", "message": "Your credit balance is too low"}).code == (
+        "payment_required"
+    )

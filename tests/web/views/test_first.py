@@ -57,12 +57,13 @@ def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_clie
     assert "1,002/1,120" in text
 
 
+@pytest.mark.parametrize("variable", ["GROQ_API_KEY", "ANTHROPIC_API_KEY"])
 def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
-    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    monkeypatch.setenv("GROQ_API_KEY", "gsk-very-secret")
+    monkeypatch.setenv(variable, "sk-very-secret")
     text = owner_client.get("/").content.decode()
-    assert "GROQ_API_KEY" in text
+    assert variable in text
     assert "very-secret" not in text
 
 

@@ -1,0 +1,51 @@
+"""A run against an endpoint that speaks Anthropic's Messages: from the launch to the trial's page, and again."""
+
+import json
+
+import pytest
+
+from tests.engine.anthropic.typed import typed
+from tests.lab.benches import PATCH, launched, scripted_model, work
+from toolbench.lab.facts import load
+from toolbench.lab.keys import encrypt
+from toolbench.lab.models import Step, StepBody, Trial
+from toolbench.lab.resending import resend
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, json_answer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KEY = "sk-ant-planted-secret"
+THOUGHT = {"type": "thinking", "thinking": "One step at a time.", "signature": "c2ln"}
+DONE = {"type": "text", "text": "Done."}
+
+
+def speaks_messages(seen: Seen) -> Answer:
+    """Three requests to success in the scenarios of the state group, with thinking before every call."""
+    body = seen.json()
+    assert typed(body) == body
+    answered = len(body["messages"]) // 2
+    name, given = ("state_patch", PATCH) if answered else ("state_get", {})
+    call = {"type": "tool_use", "id": f"toolu_{answered}", "name": name, "input": given}
+    blocks, stop = ([DONE], "end_turn") if answered >= 2 else ([THOUGHT, call], "tool_use")
+    usage = {"input_tokens": 9, "output_tokens": 3, "cache_read_input_tokens": 1}
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"]}
+    return json_answer({**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage})
+
+
+def test_a_run_travels_as_messages_keeps_its_key_secret_and_can_be_sent_again() -> None:
+    with ScriptedProvider(speaks_messages) as scripted:
+        model = scripted_model(scripted, wire="anthropic", key_source="stored", key_encrypted=encrypt(KEY))
+        run = launched(model, trials=1, strategies=("production",))
+        work(model)
+        again = resend(Trial.objects.filter(run=run)[0].pk)
+        work(model)
+        sent = {(seen.path, seen.headers["x-api-key"]) for seen in scripted.seen}
+        last = next(seen.json() for seen in scripted.seen if len(seen.json()["messages"]) == 5)
+    assert sent == {("/v1/messages", KEY)}
+    assert last["messages"][1]["content"][0] == THOUGHT
+    assert [trial.outcome for trial in Trial.objects.filter(run__in=[run, again])] == ["pass"] * 2
+    assert len(set(Trial.objects.values_list("plan_hash", flat=True))) == 1
+    assert set(Trial.objects.values_list("input_tokens", flat=True)) == {30}
+    facts = [load(body.facts) for body in StepBody.objects.filter(step__kind=Step.Kind.EXCHANGE)]
+    kept = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
+    assert KEY not in kept
+    assert "x-api-key" in kept

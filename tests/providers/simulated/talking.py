@@ -1,0 +1,128 @@
+"""One request over real HTTP, read by us and by the makers' own clients."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic
+import openai
+from openai.lib.streaming.chat import ChatCompletionStreamState
+
+from tests.providers.simulated.tasks import STATE_TOOLS, state_request
+from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.wire import Answer
+from toolbench.engine.wires import wire_named
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.simulated.chance import chance
+from toolbench.providers.simulated.personas import Persona
+from toolbench.providers.simulated.server import SimulatedServer
+
+REFUSED = "refused"
+CALL = {"id": "call_1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
+READ = json.dumps({"ok": True, "tool_name": "state_get", "data": {}})
+WRITTEN = json.dumps({"ok": True, "tool_name": "state_patch", "data": {}})
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an answer says, the same for every reader."""
+
+    text: str
+    calls: tuple[tuple[Any, Any, Any], ...]  # id, name, arguments
+    finish: Any
+    tokens: tuple[Any, Any]  # None, None where the answer does not say
+
+
+def requests(persona: Persona) -> Iterator[JsonObject]:
+    """A state task before its last call and before its last words, and from its beginning where the persona drifts only
+    there; with a seed under which it drifts."""
+    seed = next(seed for seed in range(1000) if chance(seed, persona.slug, "drift").random() < (persona.rate or 1))
+    body = state_request(persona.slug, seed)
+    patch = {**CALL, "id": "call_2", "function": {"name": "state_patch", "arguments": "{}"}}
+    later = (((CALL, READ),), ((CALL, READ), (patch, WRITTEN)))
+    for done in ((), *later) if persona.places == ("first",) else later:
+        told = list(body["messages"])
+        for call, result in done:
+            told.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            told.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        yield {**body, "messages": told, "tools": STATE_TOOLS}
+
+
+async def ours(server: SimulatedServer, door: Door, body: JsonObject, wire: str) -> Said | str:
+    heard: list[Answer] = []
+
+    def read(answer: Answer) -> Turn:
+        heard.append(answer)
+        return Turn(answer.message, "")
+
+    chosen = wire_named(wire)
+    endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
+    exchange = door.open(endpoint, chosen.path, json.dumps(body).encode())
+    await door.carry(exchange)
+    decoder = chosen.decoder(read, lambda delta: None, stream=bool(body.get("stream")))
+    decoder.feed(exchange.body)
+    try:
+        decoder.close()
+    except MalformedAnswer:
+        return REFUSED
+    return _said(heard[0]) if exchange.error() is None else REFUSED
+
+
+def _said(answer: Answer) -> Said:
+    message, usage = answer.message, answer.usage
+    given = message.get("tool_calls") or ()
+    calls = [given] if isinstance(given, dict) else given
+    return Said(
+        message["content"],
+        tuple((one.get("id"), one["function"]["name"], _read(one["function"]["arguments"])) for one in calls),
+        answer.finish_reason,
+        (usage.input_tokens, usage.output_tokens) if usage else (None, None),
+    )
+
+
+def _read(arguments: Any) -> Any:
+    """Arguments as a value; what is no JSON stays the text that it is."""
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
+
+
+async def openais(client: openai.AsyncOpenAI, body: JsonObject) -> Said | str:
+    """What OpenAI's client makes of it, streams by its own accumulator; the name of what it raises."""
+    try:
+        if not body.get("stream"):
+            completion: Any = await client.chat.completions.create(**body)
+        else:
+            state: Any = ChatCompletionStreamState()
+            stream: Any = await client.chat.completions.create(**body)
+            async for chunk in stream:
+                state.handle_chunk(chunk)
+            completion = state.get_final_completion()
+        choice, usage = completion.choices[0], completion.usage
+        calls = tuple((c.id, c.function.name, _read(c.function.arguments)) for c in choice.message.tool_calls or ())
+    except Exception as error:
+        return type(error).__name__
+    tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+    return Said(choice.message.content or "", calls, choice.finish_reason, tokens)
+
+
+async def anthropics(client: anthropic.AsyncAnthropic, body: JsonObject) -> Said | str:
+    """The same of Anthropic's client."""
+    given = {name: value for name, value in body.items() if name != "stream"}
+    try:
+        if not body.get("stream"):
+            message: Any = await client.messages.create(**given)
+        else:
+            async with client.messages.stream(**given) as stream:
+                message = await stream.get_final_message()
+        text = "".join(block.text for block in message.content if block.type == "text")
+        calls = tuple((b.id, b.name, b.input) for b in message.content if b.type == "tool_use")
+        usage = message.usage
+    except Exception as error:
+        return type(error).__name__
+    tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+    return Said(text, calls, message.stop_reason, tokens)

@@ -1,0 +1,90 @@
+"""The makers' own clients read our simulated server as we do; where one does not, the data says which and why."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+
+from tests.engine.anthropic.typed import typed
+from tests.providers.simulated.talking import REFUSED, Said, anthropics, openais, ours, requests
+from toolbench.engine.anthropic.answers import STOPS
+from toolbench.engine.anthropic.requests import encode_request
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.door import Door
+from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.server import SimulatedServer
+
+DISAGREEMENTS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "sdk_disagreements.json").read_text())
+NEVER_ANSWERS = {"hangs"}
+Found = dict[str, set[str]]
+
+
+def compared(mine: Said | str, theirs: Said | str) -> str:
+    """How two readings differ, in a word; "" where they agree. A refusal by both is one."""
+    if isinstance(mine, str) or isinstance(theirs, str):
+        if isinstance(mine, str) and isinstance(theirs, str):
+            return ""
+        return f"raises {theirs}" if isinstance(theirs, str) else "reads what we refuse"
+    parts = [name for name in ("text", "calls", "finish", "tokens") if getattr(mine, name) != getattr(theirs, name)]
+    return f"other {' and '.join(parts)}" if parts else ""
+
+
+async def compare(wire: str) -> Found:
+    """What differs, by persona. Each party has a server of its own: some personas refuse a first try."""
+    servers = (SimulatedServer(latency=0), SimulatedServer(latency=0))
+    for server in servers:
+        await server.start()
+    mine, theirs = servers
+    found: Found = {}
+    async with (
+        Door() as door,
+        openai.AsyncOpenAI(base_url=f"{theirs.url}/v1", api_key=theirs.key, max_retries=0) as chat,
+        anthropic.AsyncAnthropic(base_url=theirs.url, api_key=theirs.key, max_retries=0) as messages,
+    ):
+        for persona in all_personas().values():
+            for body in requests(persona) if persona.slug not in NEVER_ANSWERS else ():
+                for stream in (False, True):
+                    sent = shaped(body, wire, stream)
+                    read = await ours(mine, door, sent, wire)
+                    other = await (anthropics(messages, sent) if wire == "anthropic" else openais(chat, sent))
+                    if said := compared(read, in_chats_words(other)):
+                        found.setdefault(persona.slug, set()).add(("streamed: " if stream else "whole: ") + said)
+    for server in servers:
+        await server.stop()
+    return found
+
+
+def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
+    asked = {**body, "stream": True, "stream_options": {"include_usage": True}} if stream else body
+    if wire != "anthropic":
+        return asked
+    sent, _ = encode_request(asked)
+    assert typed(sent) == sent
+    return sent
+
+
+def in_chats_words(said: Said | str) -> Said | str:
+    if isinstance(said, str):
+        return said
+    return Said(said.text, said.calls, STOPS.get(said.finish, said.finish), said.tokens)
+
+
+def expected(maker: str) -> Found:
+    return {slug: set(case["differs"]) for slug, case in DISAGREEMENTS[maker].items()}
+
+
+def test_openais_client_reads_every_persona_as_we_do_but_for_those_named() -> None:
+    assert asyncio.run(compare("chat")) == expected("openai")
+
+
+def test_anthropics_client_reads_every_persona_as_we_do_but_for_those_named() -> None:
+    assert asyncio.run(compare("anthropic")) == expected("anthropic")
+
+
+def test_every_disagreement_says_why() -> None:
+    cases = [case for maker in ("openai", "anthropic") for case in DISAGREEMENTS[maker].values()]
+    assert all(case["why"].endswith(".") for case in cases)
+    assert REFUSED not in {word for case in cases for word in case["differs"]}
