@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
-from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.urls import urlpatterns
@@ -58,6 +58,7 @@ NAMES = {
     "provider": CONNECTING,
     "provider-models": ("q", "name", "more"),
     "models": ("q",),
+    "probe": ("exchange",),
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
     "theme": ("theme", "next"),
@@ -74,6 +75,8 @@ def trial() -> Trial:
     make_provider(base_url=NOBODY)
     trial = make_trial(make_cell(make_config(make_run(title="kept"))), "fail")
     make_step(trial)
+    assert trial.config.model is not None
+    Probe.objects.create(model=trial.config.model, provider=trial.config.model.provider, kind="first_use", state="done")
     return trial
 
 
@@ -87,6 +90,8 @@ def visitor(owner_client: Client) -> Client:
 def address(name: str, trial: Trial) -> str:
     """The address of a page about what there is."""
     found: dict[str, object] = {"run_id": trial.run_id, "trial_id": trial.pk, "provider_id": trial.provider_id}
+    found |= {"model_id": trial.config.model_id, "probe_id": Probe.objects.values_list("pk", flat=True).first()}
+    found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
     found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
     wanted = NAMED[name].pattern.regex.groupindex
     return reverse(name, kwargs={key: found[key] for key in wanted})

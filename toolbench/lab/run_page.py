@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from toolbench.engine.routing import AUTO
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally, tally_of
@@ -69,6 +70,11 @@ class RunPage:
     lines: tuple[ConfigLine, ...]
     groups: tuple[FailureGroup, ...]
     retryable: int
+
+    @property
+    def routed(self) -> tuple[RunConfig, ...]:
+        """Configurations whose method was left open, decided or still waiting for a probe."""
+        return tuple(line.config for line in self.lines if line.config.routing or line.config.method == AUTO)
 
 
 @dataclass(frozen=True, slots=True)

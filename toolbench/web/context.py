@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 THEMES = ("system", "light", "dark")
+TOLD = ("/probes/", "/compatibility/", "/families/")
 PLACES = (
     ("Start", "/", ()),
     ("Matrix", "/matrix/", ()),
@@ -12,7 +13,7 @@ PLACES = (
     ("Trials", "/trials/", ()),
     ("Latency", "/latency/", ()),
     ("Demo", "/demo/", ()),
-    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/", "/formats/")),
+    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/", "/formats/", *TOLD)),
 )
 SETUP = (
     ("Providers", "/providers/"),
@@ -22,6 +23,8 @@ SETUP = (
     ("Scenarios", "/scenarios/"),
     ("Effective policy", "/policy/"),
     ("Formats", "/formats/"),
+    ("Compatibility", "/compatibility/"),
+    ("Families", "/families/"),
 )
 
 

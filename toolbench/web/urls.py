@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from toolbench.web.views import (
+    compatibility,
     first,
     formats,
     health,
@@ -11,6 +12,7 @@ from toolbench.web.views import (
     models,
     personas,
     presets,
+    probes,
     profiles,
     providers,
     reports,
@@ -51,6 +53,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("providers/<int:provider_id>/delete/", providers.delete, name="provider-delete"),
     path("providers/<int:provider_id>/models/", providers.models, name="provider-models"),
     path("models/", models.show, name="models"),
+    path("models/<int:model_id>/", models.one, name="model"),
+    path("models/<int:model_id>/probe/", probes.start, name="model-probe"),
+    path("probes/<int:probe_id>/", probes.show, name="probe"),
+    path("probes/<int:probe_id>/adopt/", probes.adopt, name="probe-adopt"),
+    path("compatibility/", compatibility.show, name="compatibility"),
+    path("families/", compatibility.families, name="families"),
     path("profiles/", profiles.show, name="profiles"),
     path("presets/", presets.show, name="presets"),
     path("policy/", presets.policy, name="policy"),

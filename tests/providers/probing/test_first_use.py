@@ -5,7 +5,8 @@ import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.probing.first_use import dialect_of
+from toolbench.providers.probing.dialects import dialect_in, dialect_of
+from toolbench.providers.probing.prober import ECHO
 from toolbench.providers.scripted import (
     Answer,
     Ending,
@@ -147,4 +148,5 @@ def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> 
     ],
 )
 def test_a_call_in_the_text_is_known_by_its_dialect(text: str, dialect: str) -> None:
-    assert dialect_of(text) == dialect
+    assert dialect_of(text, (ECHO.to_openai(),)) == dialect
+    assert dialect_in(text) == dialect

@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 
-from toolbench.engine import formats
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.providers.probing.dialects import dialect_of
 from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
 from toolbench.providers.probing.values import Check, untold
 
 _REJECTED = (400, 404, 405, 415, 422)
 _ABOUT_TOOLS = ("tool", "function")
-_PLAIN = ("json", "fenced_json")  # what a text without any marker is called
-_DIALECTS = (*_PLAIN, *(name for name in formats.names() if name not in (*_PLAIN, formats.AUTO)))
 
 
 def echo_wish(word: str) -> Wish:
@@ -31,7 +29,7 @@ async def check_tools(prober: Prober) -> tuple[Check, Heard]:
         return _of_error(error, heard), heard
     if _called(turn):
         return _of_call(heard, prober.word), heard
-    if dialect := dialect_of(turn.text):
+    if dialect := dialect_of(turn.text, (ECHO.to_openai(),)):
         said = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
         known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
         return Check("tools", "failed", said, known, heard.numbers), heard
@@ -80,14 +78,6 @@ def dropped(with_tools: Heard, without: Heard) -> bool:
     """Whether tools made no difference to the number of tokens that the endpoint says it read."""
     counts = [heard.turn.usage.input_tokens for heard in (with_tools, without) if heard.turn and heard.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
-
-
-def dialect_of(text: str) -> str:
-    """The format that reads a call of probe_echo in the text and knows most of it as the call's own; "" for none."""
-    tools = (ECHO.to_openai(),)
-    read = ((name, formats.parse(text, format=name, tools=tools)) for name in _DIALECTS)
-    known = {name: sum(len(call.raw) for call in found.calls) for name, found in read if found.calls}
-    return max(known, key=lambda name: known[name], default="")
 
 
 def _called(turn: Turn) -> bool:

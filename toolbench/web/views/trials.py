@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.annotating import annotate
 from toolbench.lab.models import Trial
 from toolbench.lab.trace import get_trace
+from toolbench.lab.trial_causes import get_trial_causes
 from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
 from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page
@@ -35,6 +36,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     context = {"trace": trace, "query": asked.query(), "permalink": request.get_full_path()}
+    context["causes"] = get_trial_causes(trace)
     return page(request, "trials/show.html", context, part="steps")
 
 

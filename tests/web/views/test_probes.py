@@ -1,0 +1,117 @@
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import make_model, make_provider
+from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
+
+pytestmark = pytest.mark.django_db
+
+CHECK = {"slug": "tools", "outcome": "passed", "sentence": "It came back.", "learned": {}, "exchanges": [1]}
+
+
+def a_probe(model: Model, **fields: object) -> Probe:
+    defaults = {"kind": "conformance", "state": "done", "ok": True, "finished_at": timezone.now(), "checks": [CHECK]}
+    return Probe.objects.create(
+        model=model, provider=model.provider, model_name=model.name, provider_name="Example", **(defaults | fields)
+    )
+
+
+def text(answer: object) -> str:
+    return getattr(answer, "content", b"").decode()
+
+
+def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
+    model = make_model()
+
+    first = owner_client.post(f"/models/{model.pk}/probe/")
+    second = owner_client.post(f"/models/{model.pk}/probe/")
+
+    probe = Probe.objects.get()
+    assert first.headers["Location"] == second.headers["Location"] == f"/probes/{probe.pk}/"
+    assert (probe.kind, probe.state) == ("conformance", "queued")
+
+
+def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(owner_client: Client) -> None:
+    probe = a_probe(make_model(), state="running", ok=None)
+    live = text(owner_client.get(f"/probes/{probe.pk}/"))
+    Probe.objects.update(state="done", ok=True)
+    over = text(owner_client.get(f"/probes/{probe.pk}/"))
+
+    assert f'hx-get="/probes/{probe.pk}/"' in live
+    assert '<meta http-equiv="refresh"' in live
+    assert "1 of 24 checks" in live
+    assert "hx-get" not in over
+
+
+def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
+    probe = a_probe(make_model())
+    ProbeExchange.objects.create(
+        probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5, request=b'{"asked": 1}', response=b"<b>"
+    )
+
+    shown = text(owner_client.get(f"/probes/{probe.pk}/?exchange=1"))
+
+    assert "&quot;asked&quot;: 1" in shown
+    assert "&lt;b&gt;" in shown
+    assert "Exchange 1" not in text(owner_client.get(f"/probes/{probe.pk}/?exchange=zero")).replace('"Exchange 1"', "")
+
+
+def test_a_probe_that_could_not_be_told_says_that_nothing_is_remembered(owner_client: Client) -> None:
+    probe = a_probe(make_model(), ok=False, sentence="Could not be told: Invalid key (authentication)")
+
+    assert "Nothing is remembered as unsupported" in text(owner_client.get(f"/probes/{probe.pk}/"))
+
+
+def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Client) -> None:
+    model = make_model()
+    probe = a_probe(model, learned={"supports_tool_use": True, "calls_shape": "object"})
+
+    owner_client.post(f"/probes/{probe.pk}/adopt/")
+    owner_client.post(f"/probes/{probe.pk}/adopt/")
+
+    preset = Preset.objects.get(builtin=False)
+    model.refresh_from_db()
+    assert preset.patch == {"response_transforms": ["assistant_tool_calls_object_to_array"]}
+    assert model.workarounds == [preset.name]
+    assert preset.name in text(owner_client.get(f"/probes/{probe.pk}/"))
+
+
+def test_a_probe_that_proposes_nothing_has_nothing_to_adopt(owner_client: Client) -> None:
+    probe = a_probe(make_model(), learned={"supports_tool_use": True})
+
+    owner_client.post(f"/probes/{probe.pk}/adopt/")
+
+    assert not Preset.objects.filter(builtin=False).exists()
+
+
+def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) -> None:
+    model = make_model(capabilities={"supports_tool_use": True})
+    a_probe(model, learned={"supports_tool_use": False, "text_format": "hermes"})
+
+    shown = text(owner_client.get(f"/models/{model.pk}/"))
+
+    assert "probed" in shown
+    assert "declared by a person: <code>yes</code>" in shown
+    assert "The text holds a whole call in the dialect hermes." in shown
+
+
+def test_the_table_of_compatibility_holds_what_is_known_and_labels_what_is_simulated(owner_client: Client) -> None:
+    persona = make_model("perfect", provider=make_provider("Simulated", kind="simulated"))
+    a_probe(persona, learned={"supports_tool_use": True})
+    make_model("vendor/unknown")
+
+    shown = text(owner_client.get("/compatibility/"))
+
+    assert "Simulated · simulated" in shown
+    assert "vendor/unknown" not in shown
+
+
+def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client: Client) -> None:
+    a_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
+
+    shown = text(owner_client.get("/families/"))
+
+    assert "<code>hermes</code>" in shown
+    assert "vendor/tagged" in shown
+    assert "mistral_v13" in shown

@@ -1,0 +1,26 @@
+"""Naming the dialect of a call that stands in a text."""
+
+import re
+from collections.abc import Sequence
+
+from toolbench.engine import formats
+from toolbench.engine.messages import JsonObject
+
+_PLAIN = ("json", "fenced_json")  # what a text without any marker is called
+_DIALECTS = (*_PLAIN, *(name for name in formats.names() if name not in (*_PLAIN, formats.AUTO)))
+_NAMES = re.compile(r"[A-Za-z_][\w.-]{1,63}")
+_MOST_NAMES = 40
+
+
+def dialect_of(text: str, tools: Sequence[JsonObject]) -> str:
+    """The format that reads a call of one of these tools and knows most of the text as the call's own; "" for none."""
+    read = ((name, formats.parse(text, format=name, tools=tools)) for name in _DIALECTS)
+    known = {name: sum(len(call.raw) for call in found.calls) for name, found in read if found.calls}
+    return max(known, key=lambda name: known[name], default="")
+
+
+def dialect_in(text: str) -> str:
+    """The same where the tools are not at hand: any word of the text may be a tool's name."""
+    words = list(dict.fromkeys(_NAMES.findall(text[:4000])))[:_MOST_NAMES]
+    tools = [{"type": "function", "function": {"name": word, "parameters": {}}} for word in words]
+    return dialect_of(text[:4000], tools)

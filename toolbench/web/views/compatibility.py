@@ -1,0 +1,20 @@
+"""What works where: by model and check, and by family of dialects."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.compatibility import COLUMNS, get_compatibility, get_families
+from toolbench.web.pages import page
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /compatibility/"""
+    titles = [title for _, title in COLUMNS]
+    return page(request, "compatibility/show.html", {"rows": get_compatibility(), "titles": titles})
+
+
+@require_safe
+def families(request: HttpRequest) -> HttpResponse:
+    """GET /families/"""
+    return page(request, "compatibility/families.html", {"rows": get_families()})

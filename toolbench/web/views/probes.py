@@ -1,0 +1,42 @@
+"""Probes: asking for one, watching it, looking at its bytes, taking up the preset it proposes."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from toolbench.lab.adopting import NothingToAdopt
+from toolbench.lab.adopting import adopt as adopt_preset
+from toolbench.lab.models import Model, Probe
+from toolbench.lab.probe_page import get_probe_page
+from toolbench.lab.probing import ask_probe
+from toolbench.web.pages import page
+
+
+@require_POST
+def start(request: HttpRequest, model_id: int) -> HttpResponse:
+    """Asks for a conformance probe and shows it; one that is open is shown instead of a second."""
+    model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
+    return redirect("probe", ask_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
+
+
+@require_safe
+def show(request: HttpRequest, probe_id: int) -> HttpResponse:
+    """GET /probes/ID/?exchange=; htmx asks for the live part alone while it goes on."""
+    try:
+        context = {"page": get_probe_page(probe_id, request.GET.get("exchange", ""))}
+    except Probe.DoesNotExist:
+        raise Http404(f"There is no probe {probe_id}; its model may have been deleted.") from None
+    return page(request, "probes/show.html", context, part="live")
+
+
+@require_POST
+def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
+    """Makes the proposed preset one of the model's workarounds."""
+    probe = get_object_or_404(Probe, pk=probe_id)
+    try:
+        preset = adopt_preset(probe_id)
+        messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
+    except NothingToAdopt as nothing:
+        messages.error(request, str(nothing))
+    return redirect("model", probe.model_id)
