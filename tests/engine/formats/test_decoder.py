@@ -44,6 +44,14 @@ def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
         assert fed(text, form, draw) == parse(text, format=form, tools=TOOLS)
 
 
+def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
+    call = TextCall("people.find", {"name": "Nikola Tesla"}, "functions.people.find:0")
+
+    for form in ("kimi_k2", "deepseek_v3", "deepseek_v31"):
+        (read,) = parse(render([call], format=form)).calls
+        assert (read.name, read.arguments) == (call.name, call.arguments)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from([*MARKERS, *ODD[:20], *WRITTEN]) | st.text(max_size=6), max_size=9).map("".join),

@@ -56,3 +56,10 @@ def test_what_is_no_list_of_plain_calls_is_text(text: str) -> None:
 
     assert parsed.calls == ()
     assert parsed.text == text
+
+
+def test_a_name_may_be_long() -> None:
+    name = ".".join(["website_configuration"] * 5)
+    parsed = parse(f"[{name}(a=1)]", format="pythonic", tools=[{"name": name, "parameters": {}}])
+
+    assert [call.name for call in parsed.calls] == [name]

@@ -5,7 +5,7 @@ begin a marker, it waits. It goes over the text a bounded number of times: what 
 no closer is read again once, with that known."""
 
 from toolbench.engine.formats.collecting import Collecting
-from toolbench.engine.formats.definition import HEAD, Block, Format, Reading
+from toolbench.engine.formats.definition import Block, Format, Reading
 from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
 from toolbench.engine.formats.markers import TICKS
 from toolbench.engine.formats.tape import Tape
@@ -157,8 +157,8 @@ class Decoder:
     def _at_head(self) -> bool:
         """Behind an opener: which block, if any, begins here is told by the text that follows."""
         tape = self._tape
-        head = tape.text[tape.at : tape.at + HEAD]
-        complete = tape.final or len(head) == HEAD
+        head = tape.text[tape.at : tape.at + self._words.head]
+        complete = tape.final or len(head) == self._words.head
         for block in self._words.blocks.get(self._opener, ()):
             if not self._welcome(block):
                 continue

@@ -8,7 +8,7 @@ from typing import Protocol
 from toolbench.engine.formats.values import Known, TextCall
 from toolbench.engine.messages import JsonObject
 
-HEAD = 64  # characters behind an opener within which a block must show what it is
+HEAD = 64  # characters behind an opener within which a block must begin to show what it is
 BLANK = re.compile(r"\s*")
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import reduce
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats.definition import Block, Format
+from toolbench.engine.formats.definition import Block, Format, Reader
 from toolbench.engine.formats.families.anthropic_xml import ANTHROPIC_INVOKE, ANTHROPIC_XML
 from toolbench.engine.formats.families.deepseek import DEEPSEEK_V3, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32
 from toolbench.engine.formats.families.fenced import FENCED_JSON, whole_fence
@@ -23,6 +23,7 @@ from toolbench.engine.formats.families.mistral import MISTRAL_V2, MISTRAL_V3, MI
 from toolbench.engine.formats.families.named_lines import FUNCTIONARY_V31, FUNCTIONARY_V32, REACT
 from toolbench.engine.formats.families.pythonic import LFM2, LLAMA4, OLMO3, PYTHONIC, bare_list
 from toolbench.engine.formats.families.qwen_coder import QWEN3_CODER, SEED_OSS
+from toolbench.engine.formats.json_calls import NamedJson
 from toolbench.engine.formats.tagged_calls import FirstOf
 
 AUTO = "auto"
@@ -87,11 +88,25 @@ def _merged(blocks: Iterable[Block]) -> tuple[Block, ...]:
 def _both(one: Block, other: Block) -> Block:
     return replace(
         one,
-        read=FirstOf((one.read, other.read)),
+        read=_either(one.read, other.read),
         closers=tuple(dict.fromkeys((*one.closers, *other.closers))),
         enders=tuple(dict.fromkeys((*one.enders, *other.enders))),
         guard=one.guard or other.guard,
     )
+
+
+def _either(one: Reader, other: Reader) -> Reader:
+    """Both headings are looked at before either reader falls back on JSON without one, whose arguments may themselves
+    look like a call."""
+    if not (isinstance(one, NamedJson) and isinstance(other, NamedJson)):
+        return FirstOf((one, other))
+    first, second = one.heading, other.heading
+
+    def heading(text: str) -> tuple[str, str]:
+        found = first(text)
+        return found if found[0] else second(text)
+
+    return replace(one, heading=heading)
 
 
 _BY_NAME = {form.name: form for form in (*FORMATS, _auto())}
