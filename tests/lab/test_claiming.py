@@ -1,4 +1,5 @@
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -7,8 +8,10 @@ from tests.factories import make_model, make_provider
 from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere
 from toolbench.lab import controlling
+from toolbench.lab.budget import AHEAD
 from toolbench.lab.claiming import claim, give_back, has_work, leave_slot, renew, take_slot
 from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.lab.slots import Free
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,10 +70,36 @@ def test_trials_that_back_off_hold_no_slot() -> None:
     assert claim(model.provider_id, want=1, worker="w") == ()
     leave_slot(waiting.id, waiting.lease)
     assert len(claim(model.provider_id, want=1, worker="w")) == 1
-    assert not take_slot(model.provider_id, waiting.id, waiting.lease)
+    assert not take_slot(model.provider_id, waiting.id, lease=waiting.lease)
     Trial.objects.exclude(pk=waiting.id).filter(state="running").update(state="done")
-    assert take_slot(model.provider_id, waiting.id, waiting.lease)
+    assert take_slot(model.provider_id, waiting.id, lease=waiting.lease)
     assert not Trial.objects.get(pk=waiting.id).backing_off
+
+
+def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
+    model = model_with(concurrency=1)
+    launched(model, trials=3)
+    (ended,) = claim(model.provider_id, want=1, worker="w")
+    assert not claim(model.provider_id, want=1, worker="w", free=Free(over=(uuid4(),)))
+    (second,) = claim(model.provider_id, want=1, worker="w", free=Free(over=(ended.lease,)))
+    leave_slot(second.id, second.lease)
+    assert not take_slot(model.provider_id, second.id, lease=second.lease)
+    assert take_slot(model.provider_id, second.id, lease=second.lease, free=Free(over=(ended.lease,)))
+
+
+def test_slots_are_kept_for_trials_that_come_back() -> None:
+    model = model_with(concurrency=3)
+    launched(model, trials=3)
+    assert len(claim(model.provider_id, want=3, worker="w", free=Free(kept=2))) == 1
+
+
+def test_only_without_a_cap_are_requests_counted_with_the_claim() -> None:
+    model = model_with(concurrency=50)
+    uncapped, capped, scarce = launched(model), launched(model, request_cap=99), launched(model, token_cap=99)
+    ahead = {(trial.run_id, trial.ahead) for trial in claim(model.provider_id, want=9, worker="w")}
+    assert ahead == {(uncapped.pk, AHEAD), (capped.pk, 0), (scarce.pk, 0)}
+    reserved = dict(Run.objects.values_list("pk", "requests_reserved"))
+    assert reserved == {uncapped.pk: 3 * AHEAD, capped.pk: 0, scarce.pk: 0}
 
 
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
@@ -123,7 +152,7 @@ def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
     launched(model)
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=second.id).update(state="done", lease=None)
-    assert give_back([(first.id, first.lease), (second.id, second.lease)]) == 1
+    assert give_back([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
     assert Trial.objects.get(pk=first.id).state == "queued"
     assert Trial.objects.get(pk=second.id).state == "done"
 

@@ -80,6 +80,15 @@ def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: Scr
     assert run.trials.filter(state="queued").exists()
 
 
+def test_the_requests_counted_at_the_end_are_those_that_were_sent(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted, concurrency=3)
+    run = launched(model, scenarios=("happy_path", "chat_only"), trials=4)
+    work(model)
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+    assert len(scripted.seen) == run.requests_reserved == 4 * (3 + 1)
+
+
 def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedProvider) -> None:
     model = scripted_model(scripted)
     run = launched(model, trials=12, request_cap=20)

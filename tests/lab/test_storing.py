@@ -13,7 +13,7 @@ from tests.lab.benches import facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
-from toolbench.lab.storing import Batch, OutcomeWrite, StepWrite, write
+from toolbench.lab.storing import Batch, OutcomeWrite, Returned, StepWrite, write
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -149,9 +149,32 @@ def test_a_batch_that_is_written_twice_changes_nothing() -> None:
 def test_what_is_returned_is_queued_after_its_steps_are_stored() -> None:
     trial = running_trial()
     assert trial.lease is not None
-    write(Batch([step_of(trial, exchange())], returned=[(trial.pk, trial.lease)]))
+    write(Batch([step_of(trial, exchange())], returned=[Returned(trial.pk, trial.lease)]))
     trial.refresh_from_db()
     assert (trial.state, trial.lease is None, trial.steps.count()) == ("queued", True, 1)
+
+
+def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    ended, back, lost = running_trial(run), running_trial(run), running_trial(run)
+    assert back.lease is not None
+    batch = Batch(
+        [step_of(ended, exchange())],
+        [replace(outcome_of(ended), unused=2), OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unused=3)],
+        [Returned(back.pk, back.lease, unused=1)],
+    )
+    write(batch)
+    write(batch)
+    run.refresh_from_db()
+    assert (run.requests_reserved, run.tokens_used) == (6, 15)
+
+
+def test_they_come_off_although_a_row_is_refused() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    ended = replace(outcome_of(running_trial(run), sentence="\x00"), unused=2)
+    write(Batch(outcomes=[ended]))
+    run.refresh_from_db()
+    assert run.requests_reserved == 7
 
 
 def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pytest.LogCaptureFixture) -> None:

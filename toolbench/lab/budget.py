@@ -1,8 +1,11 @@
 """The run's money: every request is counted in the database before it is sent, and none is sent above the caps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import connection
+
+AHEAD = 3  # requests that a trial mostly sends
 
 # Where a cap has to hold, the count is on disk before anything is sent; without one, nothing waits for the disk.
 _RESERVE = """
@@ -16,6 +19,16 @@ WITH before AS (
 UPDATE lab_run AS run SET requests_reserved = run.requests_reserved + before.granted
 FROM before WHERE run.id = before.id
 RETURNING before.granted, before.state
+"""
+
+# Runs without a cap only: what is counted ahead of one could be what another trial needs.
+_RESERVE_AHEAD = """
+UPDATE lab_run SET requests_reserved = requests_reserved + %s
+WHERE id = %s AND request_cap IS NULL AND token_cap IS NULL
+"""
+
+_SETTLE = """
+UPDATE lab_run SET tokens_used = tokens_used + %s, requests_reserved = requests_reserved - %s WHERE id = %s
 """
 
 _PAUSE_SPENT = """
@@ -47,6 +60,26 @@ def reserve(run_id: int, wanted: int) -> Granted:
         return Granted(0, cancelled=True)
     granted, state = row
     return Granted(int(granted), cancelled=state not in ("running", "paused"))
+
+
+def reserve_ahead(trials: Mapping[int, int]) -> dict[int, int]:
+    """Counts the first AHEAD requests of so many claimed trials of each run, in the claim's own transaction; returns by
+    run how many each of its trials may send without asking. A trial gives back what it did not send with its end; those
+    of a killed worker stay counted."""
+    ahead: dict[int, int] = {}
+    with connection.cursor() as cursor:
+        for run_id in sorted(trials):
+            cursor.execute(_RESERVE_AHEAD, [AHEAD * trials[run_id], run_id])
+            ahead[run_id] = AHEAD if cursor.rowcount else 0
+    return ahead
+
+
+def settle(run_id: int, *, tokens: int, unused: int) -> None:
+    """Adds what answers cost and takes off requests that were counted and never sent. To be called in the transaction
+    that stores those answers and ends, so that it counts once; and last in it, since reservations wait for it."""
+    if tokens or unused:
+        with connection.cursor() as cursor:
+            cursor.execute(_SETTLE, [tokens, unused, run_id])
 
 
 def pause_spent() -> tuple[int, ...]:

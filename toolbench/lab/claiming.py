@@ -3,20 +3,26 @@
 Times are the database's. Whoever changes a running trial names its lease; where the lease is no longer his, nothing is
 changed and he is told so by the row's absence from the answer."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from toolbench.lab.budget import reserve_ahead
 from toolbench.lab.cells import mark_stale
+from toolbench.lab.slots import Free
 
+ALL_KNOWN = Free()
 _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 # A claim that a crash of the database forgets is harmless: the lease tells. So its commit is not waited for.
 _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
 
+# A trial whose lease is in `over` has sent its last request and holds no slot, though its end is not stored yet.
 # Runs with fewest trials in flight come first, then in turn; none has more in flight than its own limit. Trials whose
 # local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
 # trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
@@ -24,9 +30,11 @@ _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_comm
 _CLAIM = """
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
-    WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off GROUP BY run_id
+    WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
+        AND lease <> ALL(%(over)s::uuid[]) GROUP BY run_id
 ), limits AS (
-    SELECT total.trials AS in_flight, greatest(0, least(%(want)s, provider.concurrency - total.trials)) AS want
+    SELECT total.trials AS in_flight,
+        greatest(0, least(%(want)s, provider.concurrency - total.trials - %(kept)s)) AS want
     FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials FROM busy) AS total
     WHERE provider.id = %(provider)s
 ), queue AS (
@@ -88,20 +96,21 @@ _GIVE_BACK = """
 UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false
 FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
 WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
-RETURNING trial.cell_id
+RETURNING trial.id, trial.run_id, trial.cell_id
 """
 
 _LEAVE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
 _TAKE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
 _HAS_SLOT = """
-SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %s), 2147483647)
-    > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %s AND NOT backing_off)
+SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 2147483647)
+    > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
+        AND lease <> ALL(%(over)s::uuid[]))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A trial that is ours until its lease ends."""
+    """A trial that is ours until its lease ends, with `ahead` requests counted already."""
 
     id: int
     run_id: int
@@ -114,17 +123,19 @@ class Claimed:
     instance_kind: str
     instance_seed: int
     seed: int
+    ahead: int = 0
 
 
-def claim(provider_id: int, *, want: int, worker: str) -> tuple[Claimed, ...]:
+def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[Claimed, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
-    nothing to do, no free slot, or the provider is gone."""
+    nothing to do, no free slot, or the provider is gone. Requests of runs without a cap are counted here already."""
+    wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.over), "kept": free.kept}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _lock_of(provider_id))
-        cursor.execute(
-            _CLAIM, {"provider": provider_id, "want": want, "lease": settings.LEASE_SECONDS, "worker": worker}
-        )
-        return tuple(Claimed(*row) for row in cursor.fetchall())
+        cursor.execute(_CLAIM, {**wanted, "worker": worker, "lease": settings.LEASE_SECONDS})
+        trials = [Claimed(*row) for row in cursor.fetchall()]
+        ahead = reserve_ahead(Counter(trial.run_id for trial in trials))
+    return tuple(replace(trial, ahead=ahead[trial.run_id]) for trial in trials)
 
 
 def has_work(provider_id: int) -> bool:
@@ -141,13 +152,16 @@ def renew(held: Sequence[tuple[int, UUID]]) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def give_back(held: Sequence[tuple[int, UUID]]) -> int:
-    """Queues trials again that cannot go on now; their steps stay, as steps of a lost execution. Returns how many."""
+def give_back(held: Sequence[tuple[int, UUID]]) -> dict[int, int]:
+    """Queues trials again that cannot go on now; their steps stay, as steps of a lost execution. Returns the runs of
+    those that were still ours, by trial."""
+    if not held:
+        return {}
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_GIVE_BACK, _columns(held))
-        cells = [row[0] for row in cursor.fetchall()]
-        mark_stale(cells)
-    return len(cells)
+        returned = cursor.fetchall()
+        mark_stale(cell for _, _, cell in returned)
+    return {trial: run for trial, run, _ in returned}
 
 
 def leave_slot(trial_id: int, lease: UUID) -> None:
@@ -156,12 +170,12 @@ def leave_slot(trial_id: int, lease: UUID) -> None:
         cursor.execute(_LEAVE_SLOT, [trial_id, lease])
 
 
-def take_slot(provider_id: int, trial_id: int, lease: UUID) -> bool:
+def take_slot(provider_id: int, trial_id: int, *, lease: UUID, free: Free = ALL_KNOWN) -> bool:
     """True when the waiting trial has a slot again; a provider that is gone has no limit any more for trials
     already begun."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _lock_of(provider_id))
-        cursor.execute(_HAS_SLOT, [provider_id, provider_id])
+        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": list(free.over)})
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_TAKE_SLOT, [trial_id, lease])

@@ -9,6 +9,7 @@ from toolbench.lab.keys import KeyUnavailable
 from toolbench.lab.liveness import process_name
 from toolbench.lab.models import Provider
 from toolbench.lab.plans import FrozenConfig, Reach, frozen_configs, reach
+from toolbench.lab.slots import Free
 
 AT_ONCE = 64
 REACH_SECONDS = 1.0  # for so long a provider's address and key are taken as read
@@ -35,12 +36,12 @@ class Counter:
         self._reach: Reach | None = None
         self._read_at = 0.0
 
-    def hand_out(self) -> Handed | None:
+    def hand_out(self, free: Free) -> Handed | None:
         """None when the provider is gone, or this worker has no usable key: then the provider's row says why."""
         to = self._reach_now()
         if to is None:
             return None
-        trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker)
+        trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker, free=free)
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= frozen_configs(unknown)

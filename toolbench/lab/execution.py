@@ -14,6 +14,8 @@ from toolbench.lab.counter import Counter, Handed
 from toolbench.lab.database_thread import AWAY, DatabaseThread
 from toolbench.lab.liveness import beat
 from toolbench.lab.permits import Permits
+from toolbench.lab.slots import Slots
+from toolbench.lab.storing import Returned
 from toolbench.lab.sweeping import look, sweep
 from toolbench.lab.trying import Bench, Try
 from toolbench.lab.writing import Writer
@@ -22,6 +24,7 @@ from toolbench.providers.door import Door
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # between two looks at a queue that gives nothing
+GATHER_SECONDS = 0.03  # from a slot that is free to the claim, for others to come free
 LOOK_SECONDS = 0.8  # between two looks at the states of runs
 LAG_SECONDS = 0.1
 STOP_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
@@ -54,8 +57,8 @@ class _Lag:
 
 
 class Shift:
-    """One event loop, one HTTP session, one database thread that stores and one for short questions, so that no
-    request waits behind a batch. `_held` are the trials whose lease is ours: from their
+    """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
+    that no request waits behind a batch. `_held` are the trials whose lease is ours: from their
     claim until their end is stored."""
 
     def __init__(self, provider_id: int, terms: Terms) -> None:
@@ -66,7 +69,7 @@ class Shift:
         self._counter = Counter(provider_id)
         self._writer = Writer(self._storing, self._settled)
         self._permits = Permits(self._database)
-        self._freed = asyncio.Event()
+        self._slots = Slots()
         self._held: dict[int, Try] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._cancels: dict[int, asyncio.Event] = {}
@@ -77,7 +80,7 @@ class Shift:
     async def work(self) -> int:
         try:
             async with Door() as door, self._background() as group:
-                bench = Bench(self._provider_id, door, self._database, self._writer, self._permits, self._freed.set)
+                bench = Bench(self._provider_id, door, self._database, self._writer, self._permits, self._slots)
                 until = time.monotonic() + self._terms.seconds
                 while time.monotonic() < until and not self._terms.stopping():
                     if not await self._claim(bench, group):
@@ -102,9 +105,9 @@ class Shift:
 
     async def _claim(self, bench: Bench, group: asyncio.TaskGroup) -> bool:
         """Claims once and starts what it got; waits when there was little. False when nothing is left to do."""
-        self._freed.clear()
+        self._slots.freed.clear()
         with suppress(*AWAY):
-            handed = await self._database.run(self._counter.hand_out)
+            handed = await self._database.run(self._counter.hand_out, self._slots.free())
             self._reached = handed is not None
             if handed is not None:
                 for trial in handed.trials:
@@ -116,6 +119,7 @@ class Shift:
             if not self._held and not await self._database.run(has_work, self._provider_id):
                 return False
         await self._wait()
+        await asyncio.sleep(GATHER_SECONDS)
         return True
 
     def _start(self, trial: Claimed, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
@@ -131,17 +135,20 @@ class Shift:
         except asyncio.CancelledError:
             ended = False
         if not ended:
-            self._writer.put_back(trial.id, trial.lease)
+            self._writer.put_back(Returned(trial.id, trial.lease, unused=held.gate.ahead))
+        self._slots.end(trial.id, trial.lease)
 
     def _settled(self, trial_ids: Iterable[int], done: int) -> None:
         for trial_id in trial_ids:
             self._held.pop(trial_id, None)
+            self._slots.stored(trial_id)
         self._ended += done
-        self._freed.set()
+        if not self._held:
+            self._slots.freed.set()
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._freed.wait(), IDLE_SECONDS)
+            await asyncio.wait_for(self._slots.freed.wait(), IDLE_SECONDS)
 
     async def _drain(self) -> None:
         """Waits for the trials in flight. Asked to stop, it queues them again after some seconds; a database that is
@@ -157,7 +164,7 @@ class Shift:
             elif now > patience:
                 for task in tuple(self._tasks.values()):
                     task.cancel()
-            self._freed.clear()
+            self._slots.freed.clear()
             await self._wait()
         with suppress(*AWAY):
             await self._database.run(sweep)
@@ -186,11 +193,11 @@ class Shift:
             await asyncio.sleep(LOOK_SECONDS)
             with suppress(*AWAY):
                 runs = {held.trial.run_id for held in self._held.values()}
-                for run_id in await self._database.run(look, runs):
+                for run_id in await self._storing.run(look, runs):
                     self._cancels[run_id].set()
                 if time.monotonic() - swept > settings.SWEEP_SECONDS:
                     swept = time.monotonic()
-                    await self._database.run(sweep)
+                    await self._storing.run(sweep)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()

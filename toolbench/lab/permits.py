@@ -5,13 +5,13 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolbench.engine.events import StopReason
 from toolbench.lab.budget import Granted, reserve
 from toolbench.lab.claiming import Claimed, leave_slot, take_slot
 from toolbench.lab.database_thread import AWAY, DatabaseThread
+from toolbench.lab.slots import Slots
 from toolbench.providers.driving import Stopped
 
 logger = logging.getLogger(__name__)
@@ -66,29 +66,36 @@ def _tell(answers: list[_Waiting], granted: Granted) -> None:
             answer.set_result(None if place < granted.requests else refusal)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TrialGate:
-    """The gate of one trial. `slot_left` is told when another trial may be claimed."""
+    """The gate of one trial, with `ahead` requests that were counted when it was claimed."""
 
     trial: Claimed
     provider_id: int
     permits: Permits
     database: DatabaseThread
-    slot_left: Callable[[], None]
+    slots: Slots
+    ahead: int
 
     async def reserve(self) -> None:
-        await self.permits.take(self.trial.run_id)
+        if self.ahead > 0:
+            self.ahead -= 1
+        else:
+            await self.permits.take(self.trial.run_id)
 
     async def back_off(self, seconds: float) -> None:
         with contextlib.suppress(*AWAY):  # then the slot is kept, and nothing else is claimed either
             await self.database.run(leave_slot, self.trial.id, self.trial.lease)
-            self.slot_left()
+            self.slots.freed.set()
         await asyncio.sleep(seconds)
-        while not await self._take_slot():
-            await asyncio.sleep(SLOT_SECONDS)
+        with self.slots.returning():
+            while not await self._take_slot():
+                await asyncio.sleep(SLOT_SECONDS)
 
     async def _take_slot(self) -> bool:
         try:
-            return await self.database.run(take_slot, self.provider_id, self.trial.id, self.trial.lease)
+            return await self.database.run(
+                take_slot, self.provider_id, self.trial.id, lease=self.trial.lease, free=self.slots.free()
+            )
         except AWAY:
             return False

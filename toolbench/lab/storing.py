@@ -6,8 +6,9 @@ written without what a model said."""
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ import psycopg
 from django.db import DataError, connection, transaction
 
 from toolbench.engine.messages import JsonObject
+from toolbench.lab.budget import settle
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.claiming import give_back
 from toolbench.lab.facts import (
@@ -159,17 +161,13 @@ SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (tr
 GROUP BY fresh.run_id ORDER BY fresh.run_id
 """
 
-# In the transaction that stores the answers they were paid for, so they are added once; and last, since requests are
-# counted in the same row and would wait.
-_CHARGE = "UPDATE lab_run SET tokens_used = tokens_used + %s WHERE id = %s"
-
 _WRITE_OUTCOMES = f"""
 UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
     backing_off = false,
     {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
 FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, {_typed(_OUTCOME_COLUMNS)})
 WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
-RETURNING trial.id, trial.cell_id
+RETURNING trial.id, trial.run_id, trial.cell_id
 """
 
 
@@ -185,18 +183,34 @@ class StepWrite:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeWrite:
-    """The end of a trial we hold: `columns` are some of those above; what is not among them stays as it was."""
+    """The end of a trial we hold: `columns` are some of those above; what is not among them stays as it was. `unused`
+    requests were counted for it and not sent."""
 
     trial_id: int
     lease: UUID
     columns: JsonObject
+    unused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A trial we hold and cannot end, with its `unused` requests."""
+
+    trial_id: int
+    lease: UUID
+    unused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     steps: Sequence[StepWrite] = ()
     outcomes: Sequence[OutcomeWrite] = ()
-    returned: Sequence[tuple[int, UUID]] = ()
+    returned: Sequence[Returned] = ()
+
+    @property
+    def let_go(self) -> list[OutcomeWrite | Returned]:
+        """Trials that are no longer ours once this is written."""
+        return [*self.outcomes, *self.returned]
 
 
 def write(batch: Batch) -> set[int]:
@@ -205,11 +219,7 @@ def write(batch: Batch) -> set[int]:
     database is away: then nothing was written and the batch can be written again."""
     try:
         with transaction.atomic():
-            tokens = _write_steps(batch.steps)
-            done = _write_outcomes(batch.outcomes)
-            if batch.returned:
-                give_back(batch.returned)
-            _charge(tokens)
+            done = _write_whole(batch)
     except (DataError, ValueError) as error:
         with transaction.atomic():  # all parts or none, so that the whole can be written again
             return _write_in_parts(batch, error)
@@ -217,6 +227,19 @@ def write(batch: Batch) -> set[int]:
         if outcome.trial_id not in done:
             logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
     return done
+
+
+def _write_whole(batch: Batch) -> set[int]:
+    tokens = Counter(dict(_write_steps(batch.steps)))
+    done = _write_outcomes(batch.outcomes)
+    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned])
+    unused: Counter[int] = Counter()
+    for item in batch.let_go:
+        if item.trial_id in ours:
+            unused[ours[item.trial_id]] += item.unused
+    for run_id in sorted(tokens.keys() | unused.keys()):
+        settle(run_id, tokens=tokens[run_id], unused=unused[run_id])
+    return set(done)
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
@@ -230,9 +253,7 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
     for step in batch.steps:
         _write_steps([step], bare=True)  # no answer, no tokens
     with transaction.atomic():
-        done = _write_outcomes([_bare_outcome(outcome) for outcome in batch.outcomes])
-        give_back(batch.returned)
-    return done
+        return _write_whole(Batch(outcomes=list(map(_bare_outcome, batch.outcomes)), returned=batch.returned))
 
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> list[tuple[int, int]]:
@@ -249,22 +270,16 @@ def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> list[tupl
         return cursor.fetchall()
 
 
-def _charge(tokens: Sequence[tuple[int, int]]) -> None:
-    with connection.cursor() as cursor:
-        for run_id, count in tokens:
-            if count:
-                cursor.execute(_CHARGE, [count, run_id])
-
-
-def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> set[int]:
+def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> dict[int, int]:
+    """The runs of the trials now done, by trial."""
     if not outcomes:
-        return set()
+        return {}
     rows = [{"trial_id": item.trial_id, "held": str(item.lease), **item.columns} for item in outcomes]
     with connection.wrap_database_errors, _raw_cursor() as cursor:
         cursor.execute(_WRITE_OUTCOMES, [json.dumps(rows)])
         done = cursor.fetchall()
-    mark_stale(cell for _, cell in done)
-    return {trial for trial, _ in done}
+    mark_stale(cell for _, _, cell in done)
+    return {trial: run for trial, run, _ in done}
 
 
 def _bare_row(row: JsonObject) -> JsonObject:
@@ -282,7 +297,7 @@ def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     words = ("outcome", "end", "failure_class", "category")
     kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
     sentence = "The verdict's texts could not be stored."
-    return OutcomeWrite(outcome.trial_id, outcome.lease, {**kept, "sentence": sentence})
+    return replace(outcome, columns={**kept, "sentence": sentence})
 
 
 def _raw_cursor() -> psycopg.Cursor[Any]:

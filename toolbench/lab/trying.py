@@ -18,6 +18,7 @@ from toolbench.lab.figures import AnyStep, Drive, signature, spent_columns, tria
 from toolbench.lab.permits import Permits, TrialGate
 from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.prompts import prompt_columns, sent_prompt
+from toolbench.lab.slots import Slots
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
 from toolbench.providers.door import Door
@@ -35,7 +36,7 @@ class Bench:
     database: DatabaseThread
     writer: Writer
     permits: Permits
-    slot_left: Callable[[], None]
+    slots: Slots
 
 
 @dataclass(slots=True, eq=False)
@@ -47,6 +48,13 @@ class Try:
     cancelled: asyncio.Event
     worst_lag_ms: float = 0.0
     steps: list[AnyStep] = field(default_factory=list)
+    gate: TrialGate = field(init=False)
+
+    def __post_init__(self) -> None:
+        bench = self.bench
+        self.gate = TrialGate(
+            self.trial, bench.provider_id, bench.permits, bench.database, bench.slots, ahead=self.trial.ahead
+        )
 
     def record(self, step: AnyStep) -> None:
         """The driver's recorder: a step goes to the writer as soon as it is finished."""
@@ -112,14 +120,11 @@ class Try:
         )
 
     def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
-        gate = TrialGate(
-            self.trial, self.bench.provider_id, self.bench.permits, self.bench.database, self.bench.slot_left
-        )
         return World(
             endpoint=plan.endpoint,
             door=self.bench.door,
             call_tool=call_tool,
-            gate=gate,
+            gate=self.gate,
             recorder=self,
             clock=time.perf_counter,
             cancelled=self.cancelled,
@@ -137,7 +142,7 @@ class Try:
         }
 
     def _end(self, columns: JsonObject) -> None:
-        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns))
+        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))
 
 
 def _sent_something(ended: Ended) -> bool:

@@ -5,15 +5,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import accumulate
-from uuid import UUID
 
 from toolbench.lab.database_thread import AWAY, DatabaseThread
 from toolbench.lab.facts import body_bytes
-from toolbench.lab.storing import Batch, OutcomeWrite, StepWrite, write
+from toolbench.lab.storing import Batch, OutcomeWrite, Returned, StepWrite, write
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.02
+GATHER_SECONDS = 0.05
 AWAY_SECONDS = 0.5  # between two tries while the database is away
 BATCH_ROWS = 400
 BATCH_BYTES = 64 * 1024 * 1024
@@ -30,7 +29,7 @@ class Writer:
         self._settled = settled
         self._steps: list[StepWrite] = []
         self._outcomes: list[OutcomeWrite] = []
-        self._returned: list[tuple[int, UUID]] = []
+        self._returned: list[Returned] = []
         self._something = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
@@ -42,9 +41,9 @@ class Writer:
         self._outcomes.append(outcome)
         self._something.set()
 
-    def put_back(self, trial_id: int, lease: UUID) -> None:
+    def put_back(self, returned: Returned) -> None:
         """Queues the trial again, once the steps it has are stored."""
-        self._returned.append((trial_id, lease))
+        self._returned.append(returned)
         self._something.set()
 
     async def run(self) -> None:
@@ -64,8 +63,7 @@ class Writer:
                 logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
                 await asyncio.sleep(AWAY_SECONDS)
                 continue
-            ended = [outcome.trial_id for outcome in batch.outcomes]
-            self._settled([*ended, *(trial_id for trial_id, _ in batch.returned)], len(done))
+            self._settled([item.trial_id for item in batch.let_go], len(done))
             return
 
     def _take(self) -> Batch:
