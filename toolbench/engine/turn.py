@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
@@ -9,6 +10,7 @@ from toolbench.engine.constrain.compiling import Asked
 from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Hear, Request
+from toolbench.engine.identity import Same
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
@@ -19,7 +21,7 @@ from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
 from toolbench.engine.remarks import remarks_on
 from toolbench.engine.repairs import check_repairs
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.engine.transforms import (
     Facts,
     apply_calls,
@@ -69,24 +71,41 @@ def prepare_turns(
     Options from the weakest: the policy's defaults, `options`, the policy's overrides, the seed."""
     if not model.strip():
         raise PlanError("no model is named")
-    _check_transforms(policy)
-    offered = _offered(tools, policy)
-    tools_json, tool_changes = apply_tools([tool.to_openai() for tool in offered.exposed()], policy.tool_transforms)
-    check_tool_set(tools_json, policy)
+    offer = _offer(Same(policy), *map(Same, tools.definitions))
     merged = _merged_options(policy, options, seed)
     asking = _asking(policy, merged)
-    dropped = asking.dropped(tools_json, policy.tool_choice) if tools_json else ()
+    dropped = asking.dropped(list(offer.tools_json), policy.tool_choice) if offer.tools_json else ()
     return TurnSetup(
         model=model,
         policy=policy,
         system=system,
         options=merged,
-        tools=offered,
-        tools_json=tuple(tools_json),
-        tool_changes=(*tool_changes, *dropped),
+        tools=offer.tools,
+        tools_json=offer.tools_json,
+        tool_changes=(*offer.changes, *dropped),
         asking=asking,
         calls_kept=calls_per_turn(policy, merged),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """The tools that are sent and may run, as they go over the wire, and what transforms changed of them."""
+
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    changes: tuple[TransformChange, ...]
+
+
+@lru_cache(maxsize=256)
+def _offer(policy: Same[Policy], *definitions: Same[ToolDefinition]) -> _Offer:
+    """Trials of one configuration share policy and tools. Raises as prepare_turns does."""
+    _check_transforms(policy.value)
+    offered = _offered(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
+    sent = [tool.to_openai() for tool in offered.exposed()]
+    tools_json, changes = apply_tools(sent, policy.value.tool_transforms)
+    check_tool_set(tools_json, policy.value)
+    return _Offer(offered, tuple(tools_json), changes)
 
 
 def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:

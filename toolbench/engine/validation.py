@@ -7,6 +7,7 @@ from itertools import islice
 import jsonschema_rs
 
 from toolbench.engine.errors import PlanError
+from toolbench.engine.identity import Same
 from toolbench.engine.json_paths import json_path, member_path
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, SchemaError
@@ -39,14 +40,14 @@ _KINDS = {
 def check_schema(tool: ToolDefinition) -> None:
     """Raises PlanError when the tool's parameters are no JSON Schema that can be checked without a network."""
     try:
-        _validator_of(tool)
+        _validator_of(Same(tool))
     except (ValueError, TypeError) as error:
         raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {_first_line(error)}") from None
 
 
 def schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
     """The first MOST_ERRORS violations, in the validator's order; nothing when the arguments fit."""
-    validator = _validator_of(tool)
+    validator = _validator_of(Same(tool))
     try:
         if validator.is_valid(arguments):
             return ()
@@ -56,8 +57,9 @@ def schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaEr
         return (SchemaError("$", "other", f"the arguments cannot be checked: {_first_line(error)}"),)
 
 
-def _validator_of(tool: ToolDefinition) -> jsonschema_rs.Validator:
-    return _compiled(write_json(dict(tool.parameters)))
+@lru_cache(maxsize=512)
+def _validator_of(tool: Same[ToolDefinition]) -> jsonschema_rs.Validator:
+    return _compiled(write_json(dict(tool.value.parameters)))
 
 
 @lru_cache(maxsize=512)

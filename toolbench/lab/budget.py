@@ -1,11 +1,14 @@
 """The run's money: every request is counted in the database before it is sent, and none is sent above the caps."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import connection
 
-AHEAD = 3  # requests that a trial mostly sends
+from toolbench.lab import statements
+
+# Requests that a trial mostly sends: of a run without a cap they are counted with its claim. With a cap none is, since
+# what is counted ahead for one trial could be what another needs.
+AHEAD = 3
 
 # Where a cap has to hold, the count is on disk before anything is sent; without one, nothing waits for the disk.
 _RESERVE = """
@@ -19,12 +22,6 @@ WITH before AS (
 UPDATE lab_run AS run SET requests_reserved = run.requests_reserved + before.granted
 FROM before WHERE run.id = before.id
 RETURNING before.granted, before.state
-"""
-
-# Runs without a cap only: what is counted ahead of one could be what another trial needs.
-_RESERVE_AHEAD = """
-UPDATE lab_run SET requests_reserved = requests_reserved + %s
-WHERE id = %s AND request_cap IS NULL AND token_cap IS NULL
 """
 
 _SETTLE = """
@@ -62,24 +59,12 @@ def reserve(run_id: int, wanted: int) -> Granted:
     return Granted(int(granted), cancelled=state not in ("running", "paused"))
 
 
-def reserve_ahead(trials: Mapping[int, int]) -> dict[int, int]:
-    """Counts the first AHEAD requests of so many claimed trials of each run, in the claim's own transaction; returns by
-    run how many each of its trials may send without asking. A trial gives back what it did not send with its end; those
-    of a killed worker stay counted."""
-    ahead: dict[int, int] = {}
-    with connection.cursor() as cursor:
-        for run_id in sorted(trials):
-            cursor.execute(_RESERVE_AHEAD, [AHEAD * trials[run_id], run_id])
-            ahead[run_id] = AHEAD if cursor.rowcount else 0
-    return ahead
-
-
 def settle(run_id: int, *, tokens: int, unused: int) -> None:
     """Adds what answers cost and takes off requests that were counted and never sent. To be called in the transaction
     that stores those answers and ends, so that it counts once; and last in it, since reservations wait for it."""
     if tokens or unused:
-        with connection.cursor() as cursor:
-            cursor.execute(_SETTLE, [tokens, unused, run_id])
+        with connection.wrap_database_errors:
+            statements.cursor().execute(_SETTLE, [tokens, unused, run_id])
 
 
 def pause_spent() -> tuple[int, ...]:

@@ -3,18 +3,19 @@
 Times are the database's. Whoever changes a running trial names its lease; where the lease is no longer his, nothing is
 changed and he is told so by the row's absence from the answer."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 
-from toolbench.lab.budget import reserve_ahead
+from toolbench.lab import statements
+from toolbench.lab.budget import AHEAD
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.slots import Free
+from toolbench.lab.statements import together
 
 ALL_KNOWN = Free()
 _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
@@ -27,6 +28,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_comm
 # local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
 # trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
 # requests before any is done): those that the cap would stop half-way have only cost requests.
+# Of a run without a cap, each trial's first requests are counted here; cells are locked before runs, as everywhere.
 _CLAIM = """
 WITH busy AS (
     SELECT run_id, count(*) AS trials FROM lab_trial
@@ -75,8 +77,17 @@ WITH busy AS (
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (
         SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
+    RETURNING id
+), counted AS (
+    UPDATE lab_run AS run SET requests_reserved = run.requests_reserved
+        + %(ahead)s * (SELECT count(*) FROM claimed WHERE claimed.run_id = run.id)
+    WHERE (SELECT count(*) FROM marked) > 0 AND id IN (
+        SELECT id FROM lab_run WHERE id IN (SELECT run_id FROM claimed)
+            AND request_cap IS NULL AND token_cap IS NULL ORDER BY id FOR NO KEY UPDATE)
+    RETURNING id
 )
-SELECT * FROM claimed
+SELECT claimed.*, CASE WHEN counted.id IS NULL THEN 0 ELSE %(ahead)s END
+FROM claimed LEFT JOIN counted ON counted.id = claimed.run_id
 """
 
 _HAS_WORK = """
@@ -130,12 +141,12 @@ def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
     nothing to do, no free slot, or the provider is gone. Requests of runs without a cap are counted here already."""
     wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.over), "kept": free.kept}
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, _lock_of(provider_id))
-        cursor.execute(_CLAIM, {**wanted, "worker": worker, "lease": settings.LEASE_SECONDS})
-        trials = [Claimed(*row) for row in cursor.fetchall()]
-        ahead = reserve_ahead(Counter(trial.run_id for trial in trials))
-    return tuple(replace(trial, ahead=ahead[trial.run_id]) for trial in trials)
+    wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": AHEAD}
+    with transaction.atomic():
+        with together():
+            statements.cursor().execute(_LOCK, _lock_of(provider_id))
+            claimed = statements.cursor().execute(_CLAIM, wanted)
+        return tuple(Claimed(*row) for row in claimed.fetchall())
 
 
 def has_work(provider_id: int) -> bool:

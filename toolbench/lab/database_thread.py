@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection, connections
 
+from toolbench.lab.statements import prepare_often_used
+
 # The database is gone, restarting, refused us for a moment, or has ended a transaction that we left lying.
 AWAY = (OperationalError, InterfaceError, InternalError)
 
@@ -48,3 +50,4 @@ def _connect() -> None:
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
+    prepare_often_used()

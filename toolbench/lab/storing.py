@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from django.db import DataError, connection, transaction
+from psycopg import Cursor
 
 from toolbench.engine.messages import JsonObject
+from toolbench.lab import statements
 from toolbench.lab.budget import settle
-from toolbench.lab.cells import mark_stale
 from toolbench.lab.claiming import give_back
 from toolbench.lab.facts import (
     arguments_as_written,
@@ -28,6 +28,7 @@ from toolbench.lab.facts import (
     tool_facts,
 )
 from toolbench.lab.figures import AnyStep
+from toolbench.lab.statements import together
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 logger = logging.getLogger(__name__)
@@ -162,12 +163,18 @@ GROUP BY fresh.run_id ORDER BY fresh.run_id
 """
 
 _WRITE_OUTCOMES = f"""
-UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
-    backing_off = false,
-    {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
-FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, {_typed(_OUTCOME_COLUMNS)})
-WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
-RETURNING trial.id, trial.run_id, trial.cell_id
+WITH ended AS (
+    UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
+        backing_off = false,
+        {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
+    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, {_typed(_OUTCOME_COLUMNS)})
+    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+    RETURNING trial.id, trial.run_id, trial.cell_id
+), marked AS (
+    UPDATE lab_cell SET stale = true WHERE id IN (
+        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
+)
+SELECT id, run_id FROM ended
 """
 
 
@@ -230,8 +237,11 @@ def write(batch: Batch) -> set[int]:
 
 
 def _write_whole(batch: Batch) -> set[int]:
-    tokens = Counter(dict(_write_steps(batch.steps)))
-    done = _write_outcomes(batch.outcomes)
+    with together():
+        answers = [_write_steps(batch.steps)] if batch.steps else []
+        ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
+    tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
+    done = {trial: run for end in ends for trial, run in end.fetchall()}
     ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned])
     unused: Counter[int] = Counter()
     for item in batch.let_go:
@@ -251,35 +261,26 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
         return first | write(Batch(outcomes=batch.outcomes[middle:], returned=batch.returned))
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
-        _write_steps([step], bare=True)  # no answer, no tokens
+        with connection.wrap_database_errors:
+            _write_steps([step], bare=True)  # no answer, no tokens
     with transaction.atomic():
         return _write_whole(Batch(outcomes=list(map(_bare_outcome, batch.outcomes)), returned=batch.returned))
 
 
-def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> list[tuple[int, int]]:
-    """Tokens of the steps that are new, by run."""
-    if not steps:
-        return []
+def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
+    """Gives the tokens of the steps that are new, by run."""
     rows = [{"place": place, "lease": str(item.lease), **_step_row(item)} for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(_bodies(item.step) for item in steps), strict=True)))
     if bare:
         rows = [_bare_row(row) for row in rows]
         bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
-    with connection.wrap_database_errors, _raw_cursor() as cursor:
-        cursor.execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
-        return cursor.fetchall()
+    return statements.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
 
 
-def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> dict[int, int]:
-    """The runs of the trials now done, by trial."""
-    if not outcomes:
-        return {}
+def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
+    """Gives the trials now done, each with its run."""
     rows = [{"trial_id": item.trial_id, "held": str(item.lease), **item.columns} for item in outcomes]
-    with connection.wrap_database_errors, _raw_cursor() as cursor:
-        cursor.execute(_WRITE_OUTCOMES, [json.dumps(rows)])
-        done = cursor.fetchall()
-    mark_stale(cell for _, _, cell in done)
-    return {trial: run for trial, run, _ in done}
+    return statements.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
 
 
 def _bare_row(row: JsonObject) -> JsonObject:
@@ -298,12 +299,6 @@ def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
     sentence = "The verdict's texts could not be stored."
     return replace(outcome, columns={**kept, "sentence": sentence})
-
-
-def _raw_cursor() -> psycopg.Cursor[Any]:
-    """A cursor of Django's own connection that sends parameters apart from the statement, bytes as bytes."""
-    connection.ensure_connection()
-    return psycopg.Cursor(connection.connection)
 
 
 def _step_row(item: StepWrite) -> JsonObject:

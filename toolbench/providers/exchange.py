@@ -41,6 +41,7 @@ class Exchange:
     _size: int = 0
     _pieces: list[bytes] = field(default_factory=list, repr=False)
     _headers: httpx.Headers | None = field(default=None, repr=False)
+    _shown_headers: JsonObject | None = field(default=None, repr=False)
     _inflater: Inflater | None = field(default=None, repr=False)
     _body: bytes | None = field(default=None, repr=False)
     _body_masked: bool = False
@@ -56,6 +57,7 @@ class Exchange:
     def begin(self, response: httpx.Response) -> None:
         """The head of the answer is there. Raises httpx.DecodingError for a content coding that cannot be read."""
         self.status = response.status_code
+        self._shown_headers = None
         self._headers = response.headers
         coding = response.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
@@ -100,11 +102,9 @@ class Exchange:
     @property
     def response_headers(self) -> JsonObject:
         """Lower-case names; a header that came twice is joined by commas."""
-        headers: JsonObject = {}
-        for raw_name, raw_value in self._headers.raw if self._headers is not None else ():
-            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        return self.line.masker.mask_headers(headers)
+        if self._shown_headers is None:
+            self._shown_headers = self.line.masker.mask_headers(_joined(self._headers))
+        return self._shown_headers
 
     @property
     def body(self) -> bytes:
@@ -147,3 +147,11 @@ class Exchange:
         if found is None or self.exception is None:
             return found
         return replace(found, message=self.line.masker.mask_text(found.message))
+
+
+def _joined(headers: httpx.Headers | None) -> JsonObject:
+    joined: JsonObject = {}
+    for raw_name, raw_value in headers.raw if headers is not None else ():
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined

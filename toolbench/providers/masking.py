@@ -46,8 +46,8 @@ class Masker:
         """A copy in which headers that carry secrets are overwritten whole: those of this endpoint, and what a name
         gives away."""
         texts = {name: str(value) for name, value in headers.items()}
-        together = "\n".join(texts.values())
-        clean = self.mask_text(together) == together
+        together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
+        clean = self.mask(together) is together
         return {
             name: "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
             for name, text in texts.items()

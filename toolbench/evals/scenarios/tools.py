@@ -1,5 +1,7 @@
 """Tool definitions of the scenarios, from data/state_tools.json."""
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
@@ -7,12 +9,14 @@ from toolbench.engine.tools import ToolDefinition
 from toolbench.evals.tables import read_table
 
 
+@cache
 def state_tools() -> tuple[ToolDefinition, ...]:
     """state_get, state_patch, and facts_commit, which no model may see or run."""
     return tuple(definition(row) for row in read_table("state_tools")["tools"])
 
 
-def distractors() -> dict[str, tuple[ToolDefinition, Any]]:
+@cache
+def distractors() -> Mapping[str, tuple[ToolDefinition, Any]]:
     """Tools that have nothing to do with any task, by name, each with the fixed answer it gives."""
     return {row["name"]: (definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
 

@@ -1,0 +1,31 @@
+"""Statements that a shift sends all the time: their parameters travel apart from them, bytes as bytes, so that the
+database may plan them once; and several go out together, so that the worker waits once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+PREPARED_AFTER = 3  # executions in one session
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Statements executed meanwhile are sent in order without waiting for each other. Raises Django's errors."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def cursor() -> psycopg.Cursor[Any]:
+    """A cursor of Django's own connection; one for each result that is fetched."""
+    connection.ensure_connection()
+    return psycopg.Cursor(connection.connection)
+
+
+def prepare_often_used() -> None:
+    """For a connection that stays with one thread; others may go through a pooler, which knows no plans."""
+    connection.ensure_connection()
+    connection.connection.prepare_threshold = PREPARED_AFTER
