@@ -1,0 +1,27 @@
+"""The probe against the real local model: the model's own template drops the tools, ours keeps them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.providers.probing.probes import probed
+from toolbench.providers.announcement import Announcement
+from toolbench.providers.endpoint import Endpoint, Timeouts
+
+pytestmark = pytest.mark.local_model
+
+
+def endpoint(served: Announcement) -> Endpoint:
+    limits = Timeouts(connect=10, read=120, deadline=120)
+    return replace(Endpoint(served.url, served.model, key=served.key), timeouts=limits)
+
+
+def test_a_template_without_a_place_for_tools_is_found_by_counting_tokens(own: Announcement) -> None:
+    found = probed(endpoint(own))
+
+    assert found.capabilities.tools_field == "dropped"
+    assert found.capabilities.supports_tool_use is False
+
+
+def test_a_template_with_tools_does_not_drop_them(tools: Announcement) -> None:
+    assert probed(endpoint(tools)).capabilities.tools_field in ("accepted", None)
