@@ -24,6 +24,8 @@ OURS = {
     "tool_call_ids_nine_characters",
     "tool_call_ids_fit_pattern",
     "midturn_system_to_user",
+    "reasoning_left_out",
+    "reasoning_in_think_tags",
     "tool_calls_from_text",
     "tool_calls_from_reasoning",
     "multi_tool_use_parallel_to_calls",

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message, TransformChange
 from toolbench.engine.transforms.calls import TOOL_CALL
-from toolbench.engine.transforms.messages import MESSAGE
+from toolbench.engine.transforms.reasoning import MESSAGE
 from toolbench.engine.transforms.registry import NO_FACTS, Facts, TransformKind
 from toolbench.engine.transforms.requests import REQUEST
 from toolbench.engine.transforms.responses import RESPONSE
