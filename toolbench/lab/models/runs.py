@@ -126,16 +126,39 @@ class Cell(models.Model):
     parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
     fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
     asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
+    failed_calls = models.PositiveIntegerField(default=0)
+    missing_calls = models.PositiveIntegerField(default=0)
+    type_calls = models.PositiveIntegerField(default=0)
+    enum_calls = models.PositiveIntegerField(default=0)
+    range_calls = models.PositiveIntegerField(default=0)
+    extra_calls = models.PositiveIntegerField(default=0)
+    ignored_calls = models.PositiveIntegerField(default=0)
+    answered_turns = models.PositiveIntegerField(default=0)
+    good_turns = models.PositiveIntegerField(default=0)
+    final_answers = models.PositiveIntegerField(default=0)
+    empty_finals = models.PositiveIntegerField(default=0)
+    error_trials = models.PositiveIntegerField(default=0)  # trials with an answer in which a call failed
+    recovered_trials = models.PositiveIntegerField(default=0)  # of these, passed all the same
+    called_rightly = models.PositiveIntegerField(default=0)  # trials: a call was due and was made
+    called_needlessly = models.PositiveIntegerField(default=0)
+    call_missed = models.PositiveIntegerField(default=0)
+    rightly_silent = models.PositiveIntegerField(default=0)
+    arguments_asked = models.PositiveIntegerField(default=0)
+    arguments_right = models.PositiveIntegerField(default=0)
     requests = models.PositiveIntegerField(default=0)
     retries = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0)
+    reasoning_tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(null=True)
+    first_token_p50_ms = models.FloatField(null=True)  # streamed only
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
     added_by_hand = models.PositiveIntegerField(default=0)
     saturated = models.PositiveIntegerField(default=0)  # trials measured while the client lagged
     upstreams = models.JSONField(default=list)
+    prompt_version = models.CharField(max_length=40, blank=True)  # of its trials, the newest
 
     class Meta:
         ordering = ["run_id", "position"]

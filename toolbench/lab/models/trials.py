@@ -102,6 +102,23 @@ class Trial(models.Model):
     model_echoed = models.CharField(max_length=200, blank=True)
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
     not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
+    failed_calls = models.PositiveIntegerField(default=0)  # calls that came to no good result
+    missing_calls = models.PositiveIntegerField(default=0)  # calls with a violation of this kind, as are the next four
+    type_calls = models.PositiveIntegerField(default=0)
+    enum_calls = models.PositiveIntegerField(default=0)
+    range_calls = models.PositiveIntegerField(default=0)
+    extra_calls = models.PositiveIntegerField(default=0)
+    answered_turns = models.PositiveIntegerField(default=0)
+    good_turns = models.PositiveIntegerField(default=0)  # of these, in which nothing on the wire was wrong
+    final_answers = models.PositiveIntegerField(default=0)  # answers without a call
+    empty_finals = models.PositiveIntegerField(default=0)  # of these, blank after a tool's result
+    call_expected = models.BooleanField(null=True)  # null: no tool was offered
+    arguments_asked = models.PositiveIntegerField(default=0)  # valid calls whose right arguments the task names
+    arguments_right = models.PositiveIntegerField(default=0)
+    cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
+    cause_signature = models.CharField(max_length=240, blank=True)  # code, scenario, path, turn: groups failures
+    causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.wire_causes.Seen)
+    taxonomy = models.PositiveSmallIntegerField(default=0)  # version that found them; 0: not looked at yet
     rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
 
     label = models.CharField(max_length=80, blank=True)
@@ -117,6 +134,9 @@ class Trial(models.Model):
             models.Index(fields=["run", "outcome"]),
             models.Index(fields=["run", "signature"]),
             models.Index(fields=["run", "finished_at"], name="pace"),
+            models.Index(fields=["cause", "config"], name="causes", condition=~models.Q(cause="")),
+            models.Index(fields=["cause_signature", "id"], name="clusters", condition=~models.Q(cause="")),
+            models.Index(fields=["taxonomy", "id"], name="by_taxonomy"),
             models.Index(
                 fields=["run", "signature", "outcome"],
                 include=["id", "finished_at"],
