@@ -24,7 +24,8 @@ class Run(models.Model):
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # of instances and of sampling
     order_seed = models.BigIntegerField(default=0)  # of the block order
-    trials_per_cell = models.PositiveIntegerField(default=1)
+    trials_per_cell = models.PositiveIntegerField(default=1)  # at most, where the run goes on until decided
+    until = models.JSONField(default=dict)  # lab.until.Until: when a cell is decided; {} for a fixed number of trials
     trial_count = models.PositiveIntegerField(default=0)
     request_cap = models.PositiveIntegerField(null=True, blank=True)
     token_cap = models.PositiveBigIntegerField(null=True, blank=True)
@@ -100,6 +101,8 @@ class Cell(models.Model):
     deterministic = models.BooleanField(default=False)  # temperature 0: repeats need not be independent
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
+    error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
+    decided = models.CharField(max_length=12, blank=True)  # lab.until: what ended it; blank while undecided
 
     queued = models.PositiveIntegerField(default=0)
     running = models.PositiveIntegerField(default=0)
