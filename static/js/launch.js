@@ -10,6 +10,9 @@ function narrow() {
   for (const block of document.querySelectorAll("div[data-findable], fieldset[data-findable]")) {
     block.hidden = !block.querySelector("label[data-findable]:not([hidden])");
   }
+  for (const details of document.querySelectorAll("fieldset[data-findable] > details")) {
+    if (words.length) details.open = true;
+  }
   const shown = document.querySelectorAll("label[data-findable]:not([hidden])").length;
   document.querySelector("[data-found]").textContent = words.length ? `${shown} shown; what is chosen stays.` : "";
 }

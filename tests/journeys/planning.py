@@ -23,6 +23,8 @@ class Wish:
 def plan(page: Page, wish: Wish) -> None:
     """Opens the form and fills it in; nothing is sent."""
     page.goto("/runs/new/")
+    for closed in page.locator("fieldset > details:not([open]) > summary").all()[::-1]:
+        closed.click()
     for name in wish.models:
         _box(page, "models", str(Model.objects.get(name=name).pk)).check()
     for field, values in (("scenarios", wish.scenarios), ("profiles", wish.profiles)):

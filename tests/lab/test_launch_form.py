@@ -17,7 +17,7 @@ def personas() -> ProviderChoices:
 def test_personas_stand_in_groups_and_none_is_left_out() -> None:
     offered = personas()
     assert [group.title for group in offered.groups] == [
-        "Steady", "Odd answers", "Odd behaviour", "Endpoint trouble", "Streams",
+        "Steady", "Odd answers", "Calls in text", "Odd behaviour", "Endpoint trouble", "Endpoint demands", "Streams",
     ]  # fmt: skip
     assert len(offered.models) > 50
     assert max(len(group.models) for group in offered.groups) < 25
@@ -30,6 +30,13 @@ def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
     assert {one.label for one in left.models} >= {"slow", "stream-cut"}
     assert "perfect" not in {one.label for one in left.models}
     assert offered.narrowed("", ()) == offered
+
+
+def test_the_cast_is_folded_until_one_is_looked_for_or_chosen() -> None:
+    offered = personas()
+    assert not offered.open
+    assert offered.narrowed("slow", ()).open
+    assert offered.narrowed("", {offered.models[0].value}).open
 
 
 def test_sets_of_scenarios_are_those_of_the_words() -> None:

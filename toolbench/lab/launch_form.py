@@ -47,10 +47,13 @@ class ModelGroup:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoices:
+    """`open`: its models are spread out; a cast of personas is not until one is looked for or chosen."""
+
     provider: str
     kind: str
     simulated: bool
     groups: tuple[ModelGroup, ...]
+    open: bool
 
     @property
     def models(self) -> tuple[Choice, ...]:
@@ -63,7 +66,9 @@ class ProviderChoices:
             replace(group, models=tuple(one for one in group.models if one.value in keep or one.says(wanted)))
             for group in self.groups
         )
-        return replace(self, groups=tuple(group for group in groups if group.models))
+        left = tuple(group for group in groups if group.models)
+        chosen = any(one.value in keep for one in self.models)
+        return replace(self, groups=left, open=not self.simulated or bool(wanted) or chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ def _providers() -> tuple[ProviderChoices, ...]:
             provider=provider.name,
             kind=provider.kind,
             simulated=provider.kind == Provider.Kind.SIMULATED,
+            open=provider.kind != Provider.Kind.SIMULATED,
             groups=_groups(provider, models),
         )
         for provider, models in grouped
