@@ -1,6 +1,7 @@
 """Every table of the project."""
 
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
+from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.runs import Cell, Run, RunConfig
@@ -8,6 +9,8 @@ from toolbench.lab.models.trials import Step, StepBody, Trial
 
 __all__ = [
     "Cell",
+    "History",
+    "HistoryTurn",
     "Model",
     "Preset",
     "Probe",

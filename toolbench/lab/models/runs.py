@@ -20,6 +20,8 @@ class Run(models.Model):
     state = models.CharField(max_length=12, choices=State, default=State.RUNNING)
     stopped_reason = models.CharField(max_length=200, blank=True)  # why it is paused: a cap, a person
     simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
+    imported = models.BooleanField(default=False)  # tried elsewhere: in no scope but its own and where it is named
+    origin = models.JSONField(default=dict, blank=True)  # of an imported run: lab.bundles.origin.Origin
     purpose = models.CharField(max_length=24, blank=True)  # "", first_page, demo, cli
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # of instances and of sampling

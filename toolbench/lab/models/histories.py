@@ -1,0 +1,48 @@
+"""Turns that another program wrote down: no scenario, no verdict, so they are in no cell and in no rate of a run."""
+
+from django.db import models
+
+
+class History(models.Model):
+    """One imported file of turns."""
+
+    name = models.CharField(max_length=200)
+    sha256 = models.CharField(max_length=64, unique=True)
+    turn_count = models.PositiveIntegerField()
+    imported_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class HistoryTurn(models.Model):
+    """One line of the file. What the line does not say is null or empty, never a guess."""
+
+    history = models.ForeignKey(History, on_delete=models.CASCADE, related_name="turns")
+    line = models.PositiveIntegerField()
+    conversation = models.CharField(max_length=200, blank=True)
+    turn = models.PositiveIntegerField(null=True)
+    step = models.PositiveIntegerField(null=True)
+    at = models.DateTimeField(null=True)
+    model = models.CharField(max_length=200)
+    prompt_version = models.CharField(max_length=80, blank=True)
+    path = models.CharField(max_length=20)  # how calls were asked for: tool_use, json_fallback, …
+    called = models.BooleanField(null=True)  # a call was attempted; a parse error is an attempt
+    ok = models.BooleanField(null=True)  # the turn did what it was to do
+    retries = models.PositiveIntegerField(default=0)
+    probe_ok = models.BooleanField(null=True)  # null: not probed
+    probe_error = models.CharField(max_length=200, blank=True)
+    parse_mode = models.CharField(max_length=20, blank=True)
+    parse_error = models.CharField(max_length=200, blank=True)  # "": none
+    snippet = models.CharField(max_length=200, blank=True)  # secrets masked
+
+    class Meta:
+        ordering = ["history_id", "line"]
+        constraints = [models.UniqueConstraint(fields=["history", "line"], name="one_turn_per_line")]
+        indexes = [models.Index(fields=["history", "model", "prompt_version", "path"], name="turns_by_path")]
+
+    def __str__(self) -> str:
+        return f"line {self.line} of {self.history_id}"
