@@ -1,5 +1,6 @@
 """Every table of the project."""
 
+from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.probes import Probe, ProbeExchange
@@ -8,6 +9,9 @@ from toolbench.lab.models.runs import Cell, Run, RunConfig
 from toolbench.lab.models.trials import Step, StepBody, Trial
 
 __all__ = [
+    "Case",
+    "CaseSet",
+    "CaseVersion",
     "Cell",
     "History",
     "HistoryTurn",

@@ -1,0 +1,117 @@
+"""The calls that were made, set against those that were expected, argument by argument."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from toolbench.engine.events import Ended
+from toolbench.engine.json_paths import member_path
+from toolbench.evals.evidence import Called, called
+from toolbench.evals.own.definition import Expected, ExpectedCall
+from toolbench.evals.own.matching import Wrong, may_be_left_out, mismatches
+from toolbench.evals.trials import Check
+
+_ANOTHER_TOOL = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An expected call with the one that was taken for it, None where there was none; `wrong` is what is wrong with
+    each argument, by the argument's name, and empty for those that are right."""
+
+    expected: ExpectedCall
+    made: Called | None
+    wrong: dict[str, tuple[Wrong, ...]]
+
+    @property
+    def right(self) -> bool:
+        return self.made is not None and not any(self.wrong.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    pairs: tuple[Pair, ...]
+    others: tuple[Called, ...]  # calls that nobody expected
+
+
+def compare(expect: Expected, ended: Ended) -> Comparison:
+    """Calls are paired so that as few arguments as possible are wrong; with `ordered`, each with the next call of its
+    tool. A call that failed and was made good by a later one of its tool is passed over."""
+    made = _counted(tuple(called(ended)))
+    places = _in_order(expect.calls, made) if expect.ordered else _best(expect.calls, made)
+    pairs = tuple(_pair(one, made[place] if place is not None else None) for one, place in places)
+    taken = {place for _, place in places}
+    return Comparison(pairs, tuple(one for place, one in enumerate(made) if place not in taken))
+
+
+def checks_of(comparison: Comparison, *, others: bool) -> Iterator[Check]:
+    """One check for every expected call, one for each of its arguments, and one for calls nobody asked for."""
+    names = [pair.expected.name for pair in comparison.pairs]
+    for number, pair in enumerate(comparison.pairs):
+        name = pair.expected.name
+        label = f"{name} ({names[: number + 1].count(name)})" if names.count(name) > 1 else name
+        yield Check(f"{label} is called", pair.made is not None)
+        for argument, wrong in pair.wrong.items():
+            detail = "; ".join(f"{one.path}: {one.says}" for one in wrong)
+            yield Check(f"{label} {member_path('$', argument)}", not wrong, detail)
+    if not others:
+        names = [one.tool for one in comparison.others]
+        yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
+
+
+def wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Wrong, ...]]:
+    """Every argument that was expected or given, with what is wrong with it."""
+    found: dict[str, tuple[Wrong, ...]] = {}
+    for name, wanted in expected.arguments.items():
+        path = member_path("$", name)
+        if name in arguments:
+            found[name] = tuple(mismatches(wanted, arguments[name], path))
+        else:
+            found[name] = () if may_be_left_out(wanted) else (Wrong(path, "missing"),)
+    if not expected.more:
+        extra = (name for name in arguments if name not in expected.arguments)
+        found |= {name: (Wrong(member_path("$", name), "was not asked for"),) for name in extra}
+    return found
+
+
+def _counted(made: Sequence[Called]) -> tuple[Called, ...]:
+    return tuple(
+        one
+        for place, one in enumerate(made)
+        if one.ok or not any(later.ok and later.tool == one.tool for later in made[place + 1 :])
+    )
+
+
+def _pair(expected: ExpectedCall, made: Called | None) -> Pair:
+    return Pair(expected, made, wrong_arguments(expected, made.result.arguments or {}) if made else {})
+
+
+def _best(expected: Sequence[ExpectedCall], made: Sequence[Called]) -> list[tuple[ExpectedCall, int | None]]:
+    if not expected or not made:
+        return [(one, None) for one in expected]
+    costs = np.array([[_cost(one, other) for other in made] for one in expected])
+    rows, columns = linear_sum_assignment(costs)
+    chosen = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
+    return [(one, _if_same_tool(one, made, chosen.get(place))) for place, one in enumerate(expected)]
+
+
+def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Called]) -> list[tuple[ExpectedCall, int | None]]:
+    found: list[tuple[ExpectedCall, int | None]] = []
+    start = 0
+    for one in expected:
+        place = next((at for at in range(start, len(made)) if made[at].tool == one.name), None)
+        start = start if place is None else place + 1
+        found.append((one, place))
+    return found
+
+
+def _cost(expected: ExpectedCall, made: Called) -> float:
+    if made.tool != expected.name:
+        return _ANOTHER_TOOL
+    return float(sum(bool(wrong) for wrong in wrong_arguments(expected, made.result.arguments or {}).values()))
+
+
+def _if_same_tool(expected: ExpectedCall, made: Sequence[Called], place: int | None) -> int | None:
+    return place if place is not None and made[place].tool == expected.name else None

@@ -1,0 +1,101 @@
+"""JSON or YAML written by hand: a value, or what is wrong and in which line. Nothing but data comes of it."""
+
+import json
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+LARGEST = 1_000_000  # characters
+_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
+
+
+class NotReadable(Exception):
+    """`line` and `column` count from 1; None where the parser names no place."""
+
+    def __init__(self, says: str, line: int | None = None, column: int | None = None) -> None:
+        self.says, self.line, self.column = says, line, column
+        super().__init__(f"line {line}, column {column}: {says}" if line else says)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain data: no aliases, which can grow without end, no dates, no key twice."""
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise _at("aliases (*name) are not read; write the value out.", self.get_mark())
+        node = super().compose_node(parent, index)
+        if node is not None and node.tag not in _PLAIN_TAGS:
+            raise _at(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
+        return node
+
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+                raise _at("a key must be a text; put it in quotes.", key.start_mark)
+            if key.value in seen:
+                raise _at(f"the key {key.value} is here twice.", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag in _PLAIN_TAGS]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_document(text: str) -> Any:
+    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises NotReadable."""
+    if len(text) > LARGEST:
+        raise NotReadable(f"This is longer than {LARGEST:,} characters.")
+    looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    try:
+        return json.loads(text.lstrip("\ufeff"), parse_constant=_no_number) if looks_like_json else _yaml(text)
+    except json.JSONDecodeError as error:
+        raise NotReadable(f"this is not JSON: {error.msg}.", error.lineno, error.colno) from error
+    except RecursionError as error:
+        raise NotReadable("This is nested too deeply.") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _at(f"this is not YAML: {error.problem or error.context}.", mark) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise NotReadable(f"This cannot be read: {str(error).splitlines()[0]}.") from error
+
+
+def line_of(text: str, place: Sequence[str | int]) -> int | None:
+    """The line in which the value at `place` begins, or the nearest one around it; None where nothing can be said."""
+    try:
+        node = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    line = node.start_mark.line + 1 if node else None
+    for step in place:
+        node = _inside(node, step)
+        if node is None:
+            break
+        line = node.start_mark.line + 1
+    return line
+
+
+def _inside(node: Node | None, step: str | int) -> Node | None:
+    if isinstance(node, SequenceNode) and isinstance(step, int):
+        return node.value[step] if step < len(node.value) else None
+    if isinstance(node, MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    return None
+
+
+def _yaml(text: str) -> Any:
+    return yaml.load(text, Loader=_Loader)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _at(says: str, mark: yaml.error.Mark | None) -> NotReadable:
+    return NotReadable(says, mark.line + 1, mark.column + 1) if mark else NotReadable(says)

@@ -1,0 +1,133 @@
+"""The tools of a case, played: no tool of the user's is ever run. Each answers as the case says.
+
+By default a tool gives back the arguments it was called with. In the case's `results`, under its name, stands
+{"fixed": value}, the same answer every time, or {"generated": JSON Schema}, an answer made up from that schema, or
+{"error": message}, a refusal; beside any of them {"set": {pointer: value}} changes the case's state, where `{name}` in
+a pointer and the text `$name` as a value stand for an argument."""
+
+import copy
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from jsonpointer import JsonPointer, JsonPointerException
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.workspace import refusal
+
+WAYS = ("fixed", "generated", "error")
+_SAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+_DEEPEST = 12
+
+
+class SimulatedTools:
+    """One execution's tools and the state they change."""
+
+    def __init__(self, results: JsonObject, initial: JsonObject) -> None:
+        self._results = results
+        self._state: JsonObject = copy.deepcopy(initial)
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        says = self._results.get(name, {})
+        if "error" in says:
+            return refusal(name, "ARGUMENT_ERROR", says["error"])
+        for pointer, value in says.get("set", {}).items():
+            _put(self._state, _filled(pointer, arguments), _value(value, arguments))
+        if "fixed" in says:
+            return copy.deepcopy(says["fixed"])
+        return sample(says["generated"]) if "generated" in says else {"simulated": True, "arguments": arguments}
+
+    def snapshot(self) -> JsonObject:
+        return copy.deepcopy(self._state)
+
+
+def says_of(results: JsonObject, tool: str) -> str:
+    """How a tool's results come about, for the page."""
+    says = results.get(tool, {})
+    told = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
+    how = next((told[way] for way in WAYS if way in says), "gives back its arguments")
+    return f"{how}, and changes the state" if "set" in says else how
+
+
+def value_in(state: JsonObject, pointer: str) -> Any:
+    """What stands at a JSON Pointer; None where nothing does."""
+    try:
+        return JsonPointer(pointer).resolve(state, None)
+    except (JsonPointerException, TypeError):
+        return None
+
+
+def result_faults(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where results are written wrongly: place and sentence."""
+    if not isinstance(results, Mapping):
+        yield (), "Results are an object: a tool's name, and what it answers."
+        return
+    for name, says in results.items():
+        if name not in tools:
+            yield (name,), f"There is no tool {name} in this case."
+        if not isinstance(says, Mapping) or not says or set(says) - {*WAYS, "set"}:
+            yield (
+                (name,),
+                "A tool's result is an object with fixed, generated or error, and set if it changes the state.",
+            )
+        elif sum(way in says for way in WAYS) > 1:
+            yield (name,), "Only one of fixed, generated and error can be given."
+        else:
+            yield from _entry_faults(name, says)
+
+
+def _entry_faults(name: str, says: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not isinstance(says.get("error", ""), str):
+        yield (name, "error"), "error takes a text."
+    if not isinstance(says.get("generated", {}), Mapping):
+        yield (name, "generated"), "generated takes a JSON Schema."
+    changes = says.get("set", {})
+    if not isinstance(changes, Mapping) or not all(is_pointer(pointer) for pointer in changes):
+        yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."
+
+
+def is_pointer(text: str) -> bool:
+    try:
+        return text.startswith("/") and bool(JsonPointer(text))
+    except JsonPointerException:
+        return False
+
+
+def sample(schema: Any, depth: int = 0) -> Any:
+    """A value of a JSON Schema's kind, always the same one."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return None
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if kind == "object":
+        return {name: sample(child, depth + 1) for name, child in dict(schema.get("properties") or {}).items()}
+    if kind == "array":
+        return [sample(schema.get("items", {}), depth + 1)]
+    return _SAMPLES.get(str(kind), "text")
+
+
+def _filled(pointer: str, arguments: JsonObject) -> str:
+    for name, value in arguments.items():
+        pointer = pointer.replace(f"{{{name}}}", str(value).replace("~", "~0").replace("/", "~1"))
+    return pointer
+
+
+def _value(value: Any, arguments: JsonObject) -> Any:
+    if isinstance(value, str) and value.startswith("$"):
+        return arguments.get(value[1:])
+    return copy.deepcopy(value)
+
+
+def _put(state: JsonObject, pointer: str, value: Any) -> None:
+    """Sets the value; objects on the way that are not there yet are made."""
+    *parts, last = JsonPointer(pointer).parts
+    here: Any = state
+    for part in parts:
+        if not isinstance(here.get(part), dict):
+            here[part] = {}
+        here = here[part]
+    here[last] = value
