@@ -1,6 +1,8 @@
 """JSON or YAML written by hand: a value, or what is wrong and in which line. Nothing but data comes of it."""
 
 import json
+import math
+import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -42,10 +44,16 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag in _PLAIN_TAGS]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+_NUMBER = r"-?(?:0|[1-9][0-9]*)"
+_Loader.yaml_implicit_resolvers = {}
+for _name, _pattern, _first in (
+    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
+    ("bool", r"^(?:true|false)$", ["t", "f"]),
+    ("int", rf"^{_NUMBER}$", list("-0123456789")),
+    ("float", rf"^{_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
+):  # as JSON writes them: no stays a text, and so do 12:30 and 2026-11-22
+    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern), _first)
+_Loader.add_constructor(f"{_TAG}float", lambda loader, node: _finite(node.value))
 
 
 def read_document(text: str) -> Any:
@@ -54,7 +62,7 @@ def read_document(text: str) -> Any:
         raise NotReadable(f"This is longer than {LARGEST:,} characters.")
     looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:
-        return json.loads(text.lstrip("\ufeff"), parse_constant=_no_number) if looks_like_json else _yaml(text)
+        return _json(text.lstrip("\ufeff")) if looks_like_json else _yaml(text)
     except json.JSONDecodeError as error:
         raise NotReadable(f"this is not JSON: {error.msg}.", error.lineno, error.colno) from error
     except RecursionError as error:
@@ -93,8 +101,14 @@ def _yaml(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+def _json(text: str) -> Any:
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no JSON number")
+    return number
 
 
 def _at(says: str, mark: yaml.error.Mark | None) -> NotReadable:

@@ -1,0 +1,49 @@
+import pytest
+
+from toolbench.evals.own.documents import NotReadable, line_of, read_document
+
+
+def refused(text: str) -> NotReadable:
+    with pytest.raises(NotReadable) as caught:
+        read_document(text)
+    return caught.value
+
+
+def test_json_and_yaml_give_the_same_value() -> None:
+    assert read_document('{"name": "f", "arguments": {"n": 1}}') == read_document("name: f\narguments:\n  n: 1\n")
+
+
+def test_bad_json_is_said_with_the_parsers_line_and_column() -> None:
+    error = refused('[\n  {"name": "f",}\n]')
+    assert (error.line, error.column) == (2, 16)
+
+
+def test_bad_yaml_is_said_with_the_parsers_line() -> None:
+    assert refused("name: f\narguments: [1, 2\n").line == 3
+
+
+def test_a_key_twice_is_refused_where_it_stands() -> None:
+    error = refused("name: f\nname: g\n")
+    assert (error.line, error.says) == (2, "the key name is here twice.")
+
+
+@pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "!!python/object/apply:os.system ['x']", "a: !!set {b}"])
+def test_yaml_is_plain_data_only(text: str) -> None:
+    assert refused(text).line
+
+
+def test_dates_times_and_words_stay_texts_as_they_would_in_json() -> None:
+    read = read_document("day: 2026-11-22\ntime: 12:30\nanswer: no\nsure: true\nn: -1.5e3\nnone:")
+    assert read == {"day": "2026-11-22", "time": "12:30", "answer": "no", "sure": True, "n": -1500.0, "none": None}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[NaN]", "x" * 2_000_000, "a: 1e999", "[1e999]", "1: 2"])
+def test_what_no_json_can_hold_is_refused(text: str) -> None:
+    assert refused(text).says
+
+
+def test_a_place_is_found_again_in_the_text_also_with_tabs() -> None:
+    text = '[\n\t{"name": "f",\n\t "arguments": {\n\t\t"n": 1}}]'
+    assert line_of(text, (0, "arguments", "n")) == 4
+    assert line_of(text, (0, "arguments", "missing")) == 3
+    assert line_of("{", ()) is None
