@@ -7,6 +7,7 @@ from csp.decorators import csp_replace
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from toolbench.lab.decide_page import DecidePage, DecideRow
 from toolbench.lab.latency import LatencyPage, LatencyRow
 
 View = Callable[[HttpRequest], HttpResponseBase]
@@ -21,6 +22,26 @@ def latency_chart(page: LatencyPage) -> dict[str, object]:
     """{"title", "rows": [{"label", "times", "p50", "p95"}]}, times in seconds, fastest median first."""
     rows = sorted(page.rows, key=lambda row: row.p50.value)
     return {"title": page.metric_title, "rows": [_row(row) for row in rows]}
+
+
+def decide_chart(page: DecidePage) -> dict[str, object]:
+    """{"limit", "target", "rows": [{"label", "state", "p95", "delivered", "cost", "front"}]}: three numbers each for
+    p95 in seconds and delivered in percent; only rows whose p95 is a number, and never the local model's."""
+    rule = page.decision.rule
+    shown = [_point(row) for row in page.rows if row.standing.p95]
+    return {"limit": _seconds(rule.within_ms), "target": rule.success, "rows": shown}
+
+
+def _point(row: DecideRow) -> dict[str, object]:
+    p95, cost, rate = row.standing.p95, row.candidate.measured.cost, row.delivered
+    return {
+        "label": row.candidate.measured.label,
+        "state": row.word,
+        "p95": [_seconds(p95.low), _seconds(p95.value), _seconds(p95.high)] if p95 else None,
+        "delivered": [rate.low_axis, rate.axis, rate.high_axis],
+        "cost": cost and round(cost.value, 6),
+        "front": row.on_front,
+    }
 
 
 def _row(row: LatencyRow) -> dict[str, object]:

@@ -12,6 +12,7 @@ PLACES = (
     ("Runs", "/runs/", ()),
     ("Trials", "/trials/", ()),
     ("Latency", "/latency/", ()),
+    ("Decide", "/decide/", ()),
     ("Demo", "/demo/", ()),
     ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/", "/formats/", *TOLD)),
 )

@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path, re_path
 
 from toolbench.web.views import (
     compatibility,
+    decide,
     first,
     formats,
     health,
@@ -46,6 +47,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)\.bin$", step_bytes.download, name="step-download"
     ),
     path("latency/", latency.show, name="latency"),
+    path("decide/", decide.show, name="decide"),
     path("demo/personas/", personas.show, name="personas"),
     path("providers/", providers.list, name="providers"),
     path("providers/new/", providers.new, name="provider-new"),

@@ -1,0 +1,254 @@
+"""Configurations as they were measured, for a decision: sums of cells, times and costs of trials. No step is read."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
+
+from toolbench.evals.deciding import ratio
+from toolbench.evals.qualifying import Measured
+from toolbench.lab.cells import ANSWERED
+from toolbench.lab.decide_query import DecideQuery
+from toolbench.lab.models import Cell, Provider, RunConfig, Trial
+from toolbench.lab.tallies import Tally, pooled, sums, tally_of
+
+CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
+USUAL_GROUP = "tools"
+FAR_APART = timedelta(hours=1)
+KEY = (
+    "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
+    "stream", "policy_hash", "instance_kind",
+)  # fmt: skip
+_TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One configuration with equal settings, over all runs of the scope. `config_ids` are newest last; the last one
+    stands for its settings."""
+
+    measured: Measured
+    tally: Tally
+    model: str
+    canonical: str
+    provider: str
+    profile: str
+    settings: str  # hash of the frozen policy
+    config_ids: tuple[int, ...]
+    cell_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    scenarios: tuple[str, ...]
+    simulated: bool
+    cautions: tuple[str, ...]
+
+    @property
+    def config_id(self) -> int:
+        return self.config_ids[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a scope holds: `group` is the chosen one of `groups` of scenarios."""
+
+    candidates: tuple[Candidate, ...]
+    group: str
+    groups: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def get_pool(query: DecideQuery) -> Pool:
+    """Five queries, whatever the number of runs. Controls take no part, nor do confirmations."""
+    cells = scope_cells(query)
+    groups = _groups(cells)
+    group = query.group if query.group in groups else (groups[0] if groups else "")
+    lines = _lines(cells.filter(scenario_group=group, control=False))
+    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        by_key[tuple(line[name] for name in KEY)].append(line)
+    trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
+    seen = _Seen(*_trial_figures(trials))
+    everything = {line["scenario"] for line in lines}
+    found = tuple(_candidate(some, everything, seen) for some in by_key.values())
+    return Pool(found, group, groups, _cautions(found, lines))
+
+
+def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
+    """Simulated runs are only in scope under demo, or when they are named."""
+    cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
+    cells = cells.filter(run_id__in=query.runs) if query.scope == "runs" else cells.filter(run__simulated=query.demo)
+    if query.q:
+        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
+    return cells
+
+
+def run_measured(run_id: int, *, group: str) -> tuple[Measured, ...]:
+    """The configurations of one run, its trials added by hand left out. Three queries."""
+    cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
+    planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
+    configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
+    outcomes: dict[int, dict[str, int]] = defaultdict(dict)
+    counts = planned.filter(outcome__in=_TRIED).values_list("config_id", "outcome").order_by()
+    for config_id, outcome, count in counts.annotate(count=Count("pk")):
+        outcomes[config_id][outcome] = count
+    late = dict(
+        planned.filter(outcome="fail").exclude(ANSWERED).order_by().values_list("config_id").annotate(Count("pk"))
+    )
+    seen = _Seen(*_trial_figures(planned))
+    return tuple(_of_outcomes(configs[pk], counts, late.get(pk, 0), seen) for pk, counts in outcomes.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """By configuration id: times of answered trials, sums of costs, and infrastructure failures by class."""
+
+    times: Mapping[int, list[float]]
+    costs: Mapping[int, tuple[float, float, float, int]]
+    lost: Mapping[int, dict[str, int]]
+
+    def lost_of(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
+        total: dict[str, int] = defaultdict(int)
+        for pk in config_ids:
+            for name, count in self.lost.get(pk, {}).items():
+                total[name] += count
+        return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def costs_of(self, config_ids: Iterable[int]) -> tuple[float, float, float, int]:
+        """Sums: dollars, squares, dollars of passes, trials with a known cost."""
+        found = [self.costs[pk] for pk in config_ids if pk in self.costs]
+        return (
+            sum(one[0] for one in found), sum(one[1] for one in found), sum(one[2] for one in found),
+            sum(one[3] for one in found),
+        )  # fmt: skip
+
+
+def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
+    """The usual one first."""
+    named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
+    return tuple(sorted(named, key=lambda name: (name != USUAL_GROUP, name)))
+
+
+def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
+    own = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
+    identity = (*KEY, "scenario")
+    summed = cells.annotate(**own).order_by().values(*identity)
+    found = summed.annotate(
+        **sums(),
+        config_ids=ArrayAgg("config_id", distinct=True),
+        cell_ids=ArrayAgg("pk", distinct=True),
+        run_ids=ArrayAgg("run_id", distinct=True),
+        canonicals=ArrayAgg("config__canonical", distinct=True),
+        simulated=ArrayAgg("run__simulated", distinct=True),
+        versions=ArrayAgg("scenario_version", distinct=True),
+        engines=ArrayAgg("run__engine_version", distinct=True),
+        first=Min("run__created_at"),
+        last=Max("run__created_at"),
+    )
+    return [dict(line) for line in found.order_by(*identity)]
+
+
+def _trial_figures(
+    trials: QuerySet[Trial],
+) -> tuple[dict[int, list[float]], dict[int, tuple[float, float, float, int]], dict[int, dict[str, int]]]:
+    plain = trials.order_by()
+    timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
+    costed = plain.filter(outcome__in=_TRIED).values_list("config_id")
+    paid = costed.annotate(
+        dollars=Sum("cost"),
+        squares=Sum(F("cost") * F("cost")),
+        with_pass=Sum("cost", filter=Q(outcome="pass")),
+        known=Count("cost"),
+    )
+    lost: dict[int, dict[str, int]] = defaultdict(dict)
+    failed = plain.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
+    for config_id, name, count in failed:
+        lost[config_id][name or "infrastructure"] = count
+    times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
+    costs = {pk: (dollars or 0.0, squares or 0.0, passed or 0.0, known) for pk, dollars, squares, passed, known in paid}
+    return times, costs, lost
+
+
+def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -> Candidate:
+    first, tally = lines[0], pooled(tally_of(line) for line in lines)
+    config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
+    scenarios = tuple(sorted(line["scenario"] for line in lines))
+    key = " · ".join(str(first[name]) for name in KEY)
+    dollars, squares, with_pass, known = seen.costs_of(config_ids)
+    tried = tally.passed + tally.failed + tally.infra
+    measured = Measured(
+        key=key,
+        label=_label(first),
+        passed=tally.passed,
+        tried=tried,
+        answered=tally.answered,
+        times=[time for pk in config_ids for time in seen.times.get(pk, ())],
+        cost=ratio(dollars, squares, with_pass=with_pass, passed=tally.passed, tried=tried) if known else None,
+        lost=seen.lost_of(config_ids),
+        missing=tuple(sorted(everything - set(scenarios))),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        repeating=bool(tally.repeating),
+        by_hand=tally.added_by_hand,
+    )
+    return Candidate(
+        measured=measured,
+        tally=tally,
+        model=first["model_name"],
+        canonical=max(name for line in lines for name in line["canonicals"]),
+        provider=first["provider_name"],
+        profile=first["profile"],
+        settings=first["policy_hash"],
+        config_ids=config_ids,
+        cell_ids=tuple(sorted(pk for line in lines for pk in line["cell_ids"])),
+        run_ids=tuple(sorted({pk for line in lines for pk in line["run_ids"]})),
+        scenarios=scenarios,
+        simulated=any(any(line["simulated"]) for line in lines),
+        cautions=tuple(_own_cautions(lines, tally)),
+    )
+
+
+def _of_outcomes(config: RunConfig, counts: Mapping[str, int], late: int, seen: _Seen) -> Measured:
+    passed, tried = counts.get("pass", 0), sum(counts.values())
+    dollars, squares, with_pass, known = seen.costs_of((config.pk,))
+    return Measured(
+        key=str(config.pk),
+        label=str(config),
+        passed=passed,
+        tried=tried,
+        answered=passed + counts.get("fail", 0) - late,
+        times=seen.times.get(config.pk, []),
+        cost=ratio(dollars, squares, with_pass=with_pass, passed=passed, tried=tried) if known else None,
+        lost=seen.lost_of((config.pk,)),
+        local=config.provider_kind == Provider.Kind.LOCAL,
+    )
+
+
+def _label(line: Mapping[str, Any]) -> str:
+    named = [line[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
+    return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
+
+
+def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
+    if any(len(line["versions"]) > 1 for line in lines):
+        yield "pools versions of a scenario"
+    if len({one for line in lines for one in line["engines"]}) > 1:
+        yield "pools versions of the engine"
+    if tally.saturated:
+        yield f"{tally.saturated} trials measured while this machine was saturated"
+    if tally.queued or tally.running:
+        yield f"{tally.queued + tally.running} trials still to come"
+
+
+def _cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    apart = max((line["last"] for line in lines), default=None)
+    first = min((line["first"] for line in lines), default=None)
+    models = [(one.provider, one.measured.label) for one in candidates]
+    found = {
+        "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
+            apart and first and apart - first > FAR_APART
+        ),
+        "Some rows differ only in frozen settings: they are kept apart, never pooled.": len(set(models)) < len(models),
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)
