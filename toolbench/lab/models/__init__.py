@@ -2,6 +2,7 @@
 
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
+from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
@@ -13,6 +14,7 @@ __all__ = [
     "CaseSet",
     "CaseVersion",
     "Cell",
+    "DecisionRecord",
     "History",
     "HistoryTurn",
     "Model",
