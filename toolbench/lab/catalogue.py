@@ -157,7 +157,11 @@ def _load_personas_on(wire: Provider.Wire, name: str, prefix: str) -> int:
     )
     personas = [persona for persona in all_personas().values() if wire.value in persona.wires]
     for persona in personas:
-        facts = {"true_rates": persona.true_rates, "note": persona.sentence}
+        facts = {
+            "true_rates": persona.true_rates,
+            "note": persona.sentence,
+            "workarounds": list(persona.workarounds),  # its published rates of strategy production hold with them
+        }
         Model.objects.update_or_create(
             provider=provider,
             name=f"{prefix}{persona.slug}",

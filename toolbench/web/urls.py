@@ -23,6 +23,7 @@ from toolbench.web.views import (
     step_bytes,
     theme,
     trials,
+    what_if,
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -69,5 +70,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("health/", health.show, name="health"),
     path("health/live", health.live, name="health-live"),
     path("formats/", formats.show, name="formats"),
+    path("what-if/", what_if.show, name="what-if"),
     path("theme/", theme.choose, name="theme"),
 ]

@@ -1,0 +1,26 @@
+"""`manage.py replay RUN --check`: judges every stored trial of a run anew from its stored answers."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.replay_check import check_run
+
+DIFFERS = 1
+MOST_LINES = 20
+
+
+class Command(BaseCommand):
+    help = "Replay a run's stored trials under their own settings, without a request, and compare the verdicts."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int)
+        parser.add_argument("--check", action="store_true", help="exit with 1 where a verdict or an end differs")
+
+    def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
+        found = check_run(run)
+        self.stdout.write(found.sentence)
+        for line in (*found.differing, *found.unknown)[:MOST_LINES]:
+            self.stdout.write(f"  {line}")
+        if check and not found.holds:
+            raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS)

@@ -1,0 +1,80 @@
+"""The what-if page: a trial, a cell or a run, other settings, and what they would have made of its answers."""
+
+from dataclasses import dataclass, replace
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.formats import names as format_names
+from toolbench.engine.presets import STRATEGIES
+from toolbench.lab.ablation import Ablation, ablate, transforms_in
+from toolbench.lab.models import Run
+from toolbench.lab.replaying import replay
+from toolbench.lab.what_if import Change, NothingToReplay, Scope, Totals, change_of, totals
+from toolbench.lab.what_if_plan import LIMITS, WhatIf, all_presets
+
+MOST_AT_ONCE = 100  # replays of one trial while a page is waited for
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfPage:
+    """`changes` is () and `totals` None before anything was chosen; `refused` says why it cannot be replayed.
+    `requests` is what the run had sent before, and has sent now."""
+
+    scope: Scope
+    asked: WhatIf
+    run: Run
+    trials: int
+    requests: tuple[int, int]
+    strategies: tuple[str, ...]
+    presets: tuple[str, ...]
+    formats: tuple[str, ...]
+    limits: tuple[tuple[str, int | None], ...]
+    changes: tuple[Change, ...] = ()
+    totals: Totals | None = None
+    ablations: tuple[Ablation, ...] = ()
+    assumed: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> WhatIfPage:
+    """Raises NothingToReplay. To be called in a thread without an event loop."""
+    ids = list(scope.trials().values_list("pk", flat=True)[: MOST_AT_ONCE + 1])
+    if not ids:
+        raise NothingToReplay(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
+    run = Run.objects.get(trials=ids[0])
+    page = _blank(scope, asked, run, len(ids))
+    if len(ids) > MOST_AT_ONCE:
+        return replace(page, refused=f"These are more than {MOST_AT_ONCE} trials: open one of the run's cells.")
+    try:
+        changes = tuple(change_of(one) for one in replay(ids, asked.apply))
+        ablations = ablate(ids, asked, transforms_in(ids, asked), changes) if with_ablation else ()
+    except PolicyError as error:
+        return replace(page, refused=f"These settings do not go together: {error}")
+    return replace(
+        page,
+        requests=(page.requests[0], _requests(run)),
+        changes=changes,
+        totals=totals(changes),
+        ablations=ablations,
+        assumed=tuple(sorted({name for one in changes for name in one.assumed})),
+    )
+
+
+def _requests(run: Run) -> int:
+    """How many requests the run has counted before they were sent."""
+    return int(Run.objects.values_list("requests_reserved", flat=True).get(pk=run.pk))
+
+
+def _blank(scope: Scope, asked: WhatIf, run: Run, trials: int) -> WhatIfPage:
+    given = dict(asked.limits)
+    sent = _requests(run)
+    return WhatIfPage(
+        scope=scope,
+        asked=asked,
+        run=run,
+        trials=trials,
+        requests=(sent, sent),
+        strategies=tuple(STRATEGIES),
+        presets=tuple(all_presets()),
+        formats=tuple(format_names()),
+        limits=tuple((name, given.get(name)) for name in LIMITS),
+    )
