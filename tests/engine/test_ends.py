@@ -1,5 +1,5 @@
 from toolbench.engine.ends import CATEGORY
-from toolbench.engine.events import End
+from toolbench.engine.events import ANSWERS, End
 
 
 def test_every_end_has_the_case_studys_category() -> None:
@@ -9,3 +9,8 @@ def test_every_end_has_the_case_studys_category() -> None:
 def test_too_many_turns_is_an_exception_in_the_case_study() -> None:
     assert CATEGORY[End.MAX_TURNS_EXCEEDED] == "EXCEPTION"
     assert CATEGORY[End.FINAL] == ""
+
+
+def test_an_answer_cut_at_the_token_limit_is_an_answer_and_left_to_the_assertions() -> None:
+    assert End.LENGTH in ANSWERS
+    assert CATEGORY[End.LENGTH] == ""

@@ -50,6 +50,13 @@ def test_calls_are_run_and_their_results_given_back_until_there_is_an_answer() -
     assert [record.turn for record in played.ended.turns] == [0, 1, 2]
 
 
+def test_a_final_answer_that_the_token_limit_cut_is_an_end_of_its_own_with_its_text() -> None:
+    played = play(plan(), [GET_CALL, answer("Almost d", finish="length")])
+    assert (played.ended.end, played.ended.final_text) == (End.LENGTH, "Almost d")
+    uncalled = play(plan(tool_use_mode="enforced"), [answer("Almost d", finish="length")])
+    assert uncalled.ended.end is End.NO_TOOL_CALLS
+
+
 def test_several_calls_of_one_answer_get_their_results_in_call_order() -> None:
     raw = calling(call(call_id="a"), call("nope", call_id="b"), call("state_patch", '{"ops":[]}', call_id="c"))
     played = play(plan(), [raw, DONE])

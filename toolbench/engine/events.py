@@ -167,10 +167,11 @@ class TurnRecord:
 
 
 class End(StrEnum):
-    """How a trial's loop ended. FINAL is the only good one; the others are typed errors and keep record, history and
-    usage."""
+    """How a trial's loop ended. FINAL is the only good one; LENGTH is a final answer that the token limit cut. The
+    others are typed errors. All keep record, history and usage."""
 
     FINAL = "FINAL"
+    LENGTH = "LENGTH"
     NO_TOOL_CALLS = "NO_TOOL_CALLS"
     TOOL_ERROR = "TOOL_ERROR"
     MAX_TURNS_EXCEEDED = "MAX_TURNS_EXCEEDED"
@@ -178,6 +179,10 @@ class End(StrEnum):
     CANCELLED = "CANCELLED"
     BUDGET_SPENT = "BUDGET_SPENT"
     PROVIDER_ERROR = "PROVIDER_ERROR"
+
+
+ANSWERS = frozenset({End.FINAL, End.LENGTH})
+"""The ends with a final answer, whole or cut."""
 
 
 @dataclass(frozen=True, slots=True)

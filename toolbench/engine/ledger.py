@@ -28,6 +28,7 @@ class Ledger:
         self._usage = Usage()
         self._latest_ok: dict[str, bool] = {}
         self._text = ""
+        self._cut = False
 
     def say(self, text: str) -> None:
         """Adds a user message; blank text adds none."""
@@ -44,6 +45,7 @@ class Ledger:
         self._turns[-1] = replace(self._turns[-1], answer=answer)
         self._usage = add_usage(self._usage, answer.usage)
         self._text = answer.text
+        self._cut = answer.finish_reason == "length"
         self.any_calls = self.any_calls or bool(answer.calls)
         self.messages.append(answer.message)
 
@@ -55,22 +57,26 @@ class Ledger:
             self.any_success = self.any_success or result.envelope.ok
 
     def final(self) -> Ended:
-        """The end after an answer without calls. Only the enforced mode can turn it into an error."""
+        """The end after an answer without calls. Only the enforced mode can turn it into an error; LENGTH says that the
+        token limit cut the answer."""
         return replace(self._judged(), final_text=self._text)
 
     def _judged(self) -> Ended:
         if self._policy.tool_use_mode != "enforced":
-            return self.ended(End.FINAL)
+            return self._answered()
         if not self.any_calls:
             return self.ended(End.NO_TOOL_CALLS, "The model called no tool.")
         if self._policy.tool_failure_policy == "tolerated":
             if self.any_success:
-                return self.ended(End.FINAL)
+                return self._answered()
             return self.ended(End.TOOL_ERROR, "No tool call succeeded.")
         failed = tuple(sorted(name for name, ok in self._latest_ok.items() if not ok))
         if failed:
             return replace(self.ended(End.TOOL_ERROR, f"Failed to the end: {', '.join(failed)}."), failed_tools=failed)
-        return self.ended(End.FINAL)
+        return self._answered()
+
+    def _answered(self) -> Ended:
+        return self.ended(End.LENGTH, "The token limit cut the final answer.") if self._cut else self.ended(End.FINAL)
 
     def stopped(self, stop: Stop) -> Ended:
         return self.ended(*_STOPPED[stop.reason])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
-from toolbench.engine.events import Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
+from toolbench.engine.events import ANSWERS, Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -186,7 +186,7 @@ class _Run:
 
     def finish(self, turn: int) -> Ended:
         ended = self.ledger.final()
-        if ended.end is End.FINAL:
+        if ended.end in ANSWERS:
             self.narrate.final(turn, self.ledger, ended.final_text)
         return ended
 

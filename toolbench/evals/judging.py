@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolbench.engine.events import End, Ended
+from toolbench.engine.events import ANSWERS, End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import evidence, failures, parity
 from toolbench.evals.diagnosis import Problem, at, first_problem, last_turn
@@ -22,7 +22,7 @@ class Case:
     checks: tuple[Check, ...]
     parity_checks: tuple[Check, ...] | None
     otherwise: Problem
-    good_ends: frozenset[End] = frozenset({End.FINAL})
+    good_ends: frozenset[End] = ANSWERS
     needs_tools: bool = True
     behaviour_seen: bool | None = None
     avoided: bool = False

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from toolbench.engine.events import End, Ended, ExchangeError
+from toolbench.engine.events import ANSWERS, End, Ended, ExchangeError
 from toolbench.evals import failures
 from toolbench.evals.evidence import any_calls, tools_off
 from toolbench.evals.trials import Check
@@ -32,7 +32,7 @@ def done_check(ended: Ended) -> Check:
 
 def passes(ended: Ended, checks: Sequence[Check]) -> bool:
     """The case study's pass: a final answer, and every assertion holds."""
-    return ended.end is End.FINAL and all(check.ok for check in checks)
+    return ended.end in ANSWERS and all(check.ok for check in checks)
 
 
 def category(ended: Ended) -> str:

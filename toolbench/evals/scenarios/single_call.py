@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
+from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import judging
 from toolbench.evals.diagnosis import CALLS, Problem, at
@@ -47,7 +47,7 @@ def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:
         checks=checks,
         parity_checks=None,
         otherwise=_otherwise(first, wanted),
-        good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
+        good_ends=ANSWERS | {End.MAX_TURNS_EXCEEDED},
     )
     return judging.judge(case)
 
