@@ -5,85 +5,115 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0001_initial'),
+        ("lab", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='runconfig',
-            name='routing',
+            model_name="runconfig",
+            name="routing",
             field=models.JSONField(default=dict),
         ),
         migrations.CreateModel(
-            name='Probe',
+            name="Probe",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('model_name', models.CharField(max_length=200)),
-                ('provider_name', models.CharField(max_length=80)),
-                ('base_url', models.CharField(blank=True, max_length=300)),
-                ('kind', models.CharField(choices=[('first_use', 'first use'), ('conformance', 'conformance')], max_length=12)),
-                ('why', models.CharField(blank=True, max_length=200)),
-                ('state', models.CharField(choices=[('queued', 'waiting'), ('running', 'running'), ('done', 'done')], default='queued', max_length=8)),
-                ('execution', models.PositiveIntegerField(default=0)),
-                ('lease', models.UUIDField(null=True)),
-                ('lease_until', models.DateTimeField(null=True)),
-                ('worker', models.CharField(blank=True, max_length=120)),
-                ('asked_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('ok', models.BooleanField(null=True)),
-                ('error', models.CharField(blank=True, max_length=60)),
-                ('sentence', models.TextField(blank=True)),
-                ('latency_ms', models.FloatField(null=True)),
-                ('raw_hash', models.CharField(blank=True, max_length=64)),
-                ('checks', models.JSONField(default=list)),
-                ('learned', models.JSONField(default=dict)),
-                ('adopted', models.CharField(blank=True, max_length=80)),
-                ('engine_version', models.CharField(blank=True, max_length=20)),
-                ('model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='probes', to='lab.model')),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='probes', to='lab.provider')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("model_name", models.CharField(max_length=200)),
+                ("provider_name", models.CharField(max_length=80)),
+                ("base_url", models.CharField(blank=True, max_length=300)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("first_use", "first use"), ("conformance", "conformance")], max_length=12
+                    ),
+                ),
+                ("why", models.CharField(blank=True, max_length=200)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("queued", "waiting"), ("running", "running"), ("done", "done")],
+                        default="queued",
+                        max_length=8,
+                    ),
+                ),
+                ("execution", models.PositiveIntegerField(default=0)),
+                ("lease", models.UUIDField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("worker", models.CharField(blank=True, max_length=120)),
+                ("asked_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("ok", models.BooleanField(null=True)),
+                ("error", models.CharField(blank=True, max_length=60)),
+                ("sentence", models.TextField(blank=True)),
+                ("latency_ms", models.FloatField(null=True)),
+                ("raw_hash", models.CharField(blank=True, max_length=64)),
+                ("checks", models.JSONField(default=list)),
+                ("learned", models.JSONField(default=dict)),
+                ("adopted", models.CharField(blank=True, max_length=80)),
+                ("engine_version", models.CharField(blank=True, max_length=20)),
+                (
+                    "model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="probes", to="lab.model"
+                    ),
+                ),
+                (
+                    "provider",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="probes", to="lab.provider"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='ProbeExchange',
+            name="ProbeExchange",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('execution', models.PositiveIntegerField()),
-                ('ordinal', models.PositiveIntegerField()),
-                ('check_slug', models.CharField(max_length=40)),
-                ('url', models.CharField(blank=True, max_length=400)),
-                ('status', models.PositiveSmallIntegerField(null=True)),
-                ('error_code', models.CharField(blank=True, max_length=60)),
-                ('duration_ms', models.FloatField()),
-                ('streamed', models.BooleanField(default=False)),
-                ('body_cut', models.BooleanField(default=False)),
-                ('masked', models.BooleanField(default=False)),
-                ('input_tokens', models.PositiveIntegerField(null=True)),
-                ('output_tokens', models.PositiveIntegerField(null=True)),
-                ('cost', models.FloatField(null=True)),
-                ('request', models.BinaryField(default=b'')),
-                ('response', models.BinaryField(default=b'')),
-                ('probe', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='exchanges', to='lab.probe')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("execution", models.PositiveIntegerField()),
+                ("ordinal", models.PositiveIntegerField()),
+                ("check_slug", models.CharField(max_length=40)),
+                ("url", models.CharField(blank=True, max_length=400)),
+                ("status", models.PositiveSmallIntegerField(null=True)),
+                ("error_code", models.CharField(blank=True, max_length=60)),
+                ("duration_ms", models.FloatField()),
+                ("streamed", models.BooleanField(default=False)),
+                ("body_cut", models.BooleanField(default=False)),
+                ("masked", models.BooleanField(default=False)),
+                ("input_tokens", models.PositiveIntegerField(null=True)),
+                ("output_tokens", models.PositiveIntegerField(null=True)),
+                ("cost", models.FloatField(null=True)),
+                ("request", models.BinaryField(default=b"")),
+                ("response", models.BinaryField(default=b"")),
+                (
+                    "probe",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="exchanges", to="lab.probe"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['probe_id', 'execution', 'ordinal'],
+                "ordering": ["probe_id", "execution", "ordinal"],
             },
         ),
         migrations.AddIndex(
-            model_name='probe',
-            index=models.Index(fields=['model', '-id'], name='lab_probe_model_i_8d4f3d_idx'),
+            model_name="probe",
+            index=models.Index(fields=["model", "-id"], name="lab_probe_model_i_8d4f3d_idx"),
         ),
         migrations.AddIndex(
-            model_name='probe',
-            index=models.Index(condition=models.Q(('state', 'done'), _negated=True), fields=['state'], name='open_probes'),
+            model_name="probe",
+            index=models.Index(
+                condition=models.Q(("state", "done"), _negated=True), fields=["state"], name="open_probes"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='probeexchange',
-            constraint=models.UniqueConstraint(fields=('probe', 'execution', 'ordinal'), name='one_exchange_per_ordinal'),
+            model_name="probeexchange",
+            constraint=models.UniqueConstraint(
+                fields=("probe", "execution", "ordinal"), name="one_exchange_per_ordinal"
+            ),
         ),
     ]

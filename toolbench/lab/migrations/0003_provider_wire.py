@@ -4,20 +4,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0002_probes'),
+        ("lab", "0002_probes"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='provider',
-            name='wire',
-            field=models.CharField(choices=[('chat', 'OpenAI chat completions'), ('anthropic', 'Anthropic Messages')], default='chat', max_length=16),
+            model_name="provider",
+            name="wire",
+            field=models.CharField(
+                choices=[("chat", "OpenAI chat completions"), ("anthropic", "Anthropic Messages")],
+                default="chat",
+                max_length=16,
+            ),
         ),
         migrations.AlterField(
-            model_name='provider',
-            name='kind',
-            field=models.CharField(choices=[('openai', 'OpenAI-compatible'), ('anthropic', 'Anthropic Messages'), ('local', 'Local llama.cpp'), ('simulated', 'Simulated')], default='openai', max_length=16),
+            model_name="provider",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("openai", "OpenAI-compatible"),
+                    ("anthropic", "Anthropic Messages"),
+                    ("local", "Local llama.cpp"),
+                    ("simulated", "Simulated"),
+                ],
+                default="openai",
+                max_length=16,
+            ),
         ),
     ]

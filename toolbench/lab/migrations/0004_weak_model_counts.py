@@ -4,50 +4,49 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0003_provider_wire'),
+        ("lab", "0003_provider_wire"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='cell',
-            name='asked_again',
+            model_name="cell",
+            name="asked_again",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='cell',
-            name='fallback_turns',
+            model_name="cell",
+            name="fallback_turns",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='cell',
-            name='parse_error_ends',
+            model_name="cell",
+            name="parse_error_ends",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='cell',
-            name='repaired_calls',
+            model_name="cell",
+            name="repaired_calls",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='trial',
-            name='asked_again',
+            model_name="trial",
+            name="asked_again",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='trial',
-            name='fallback_turns',
+            model_name="trial",
+            name="fallback_turns",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='trial',
-            name='parse_error_ends',
+            model_name="trial",
+            name="parse_error_ends",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='trial',
-            name='repaired_calls',
+            model_name="trial",
+            name="repaired_calls",
             field=models.PositiveIntegerField(default=0),
         ),
     ]

@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0005_wire_causes'),
+        ("lab", "0005_wire_causes"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='cell',
-            name='decided',
+            model_name="cell",
+            name="decided",
             field=models.CharField(blank=True, max_length=12),
         ),
         migrations.AddField(
-            model_name='cell',
-            name='error',
+            model_name="cell",
+            name="error",
             field=models.FloatField(null=True),
         ),
         migrations.AddField(
-            model_name='run',
-            name='until',
+            model_name="run",
+            name="until",
             field=models.JSONField(default=dict),
         ),
     ]

@@ -5,56 +5,74 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0006_until_decided'),
+        ("lab", "0006_until_decided"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='CaseSet',
+            name="CaseSet",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80, unique=True)),
-                ('kind', models.CharField(choices=[('own', 'own'), ('bfcl', 'BFCL')], default='own', max_length=8)),
-                ('public', models.BooleanField(default=False)),
-                ('source', models.CharField(blank=True, max_length=200)),
-                ('licence', models.CharField(blank=True, max_length=80)),
-                ('link', models.URLField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=80, unique=True)),
+                ("kind", models.CharField(choices=[("own", "own"), ("bfcl", "BFCL")], default="own", max_length=8)),
+                ("public", models.BooleanField(default=False)),
+                ("source", models.CharField(blank=True, max_length=200)),
+                ("licence", models.CharField(blank=True, max_length=80)),
+                ("link", models.URLField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Case',
+            name="Case",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=60, unique=True)),
-                ('title', models.CharField(max_length=120)),
-                ('current', models.PositiveSmallIntegerField(default=1)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('deleted_at', models.DateTimeField(blank=True, null=True)),
-                ('from_trial', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.trial')),
-                ('set', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='lab.caseset')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(max_length=60, unique=True)),
+                ("title", models.CharField(max_length=120)),
+                ("current", models.PositiveSmallIntegerField(default=1)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("deleted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "from_trial",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="lab.trial",
+                    ),
+                ),
+                (
+                    "set",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="cases", to="lab.caseset"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['set_id', 'id'],
+                "ordering": ["set_id", "id"],
             },
         ),
         migrations.CreateModel(
-            name='CaseVersion',
+            name="CaseVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveSmallIntegerField()),
-                ('definition', models.TextField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('case', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='versions', to='lab.case')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveSmallIntegerField()),
+                ("definition", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "case",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="versions", to="lab.case"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['case_id', '-number'],
-                'constraints': [models.UniqueConstraint(fields=('case', 'number'), name='one_version_of_a_number')],
+                "ordering": ["case_id", "-number"],
+                "constraints": [models.UniqueConstraint(fields=("case", "number"), name="one_version_of_a_number")],
             },
         ),
     ]

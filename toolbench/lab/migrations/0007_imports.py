@@ -5,61 +5,65 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('lab', '0006_until_decided'),
+        ("lab", "0006_until_decided"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='History',
+            name="History",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('sha256', models.CharField(max_length=64, unique=True)),
-                ('turn_count', models.PositiveIntegerField()),
-                ('imported_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=200)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("turn_count", models.PositiveIntegerField()),
+                ("imported_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AddField(
-            model_name='run',
-            name='imported',
+            model_name="run",
+            name="imported",
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
-            model_name='run',
-            name='origin',
+            model_name="run",
+            name="origin",
             field=models.JSONField(blank=True, default=dict),
         ),
         migrations.CreateModel(
-            name='HistoryTurn',
+            name="HistoryTurn",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('line', models.PositiveIntegerField()),
-                ('conversation', models.CharField(blank=True, max_length=200)),
-                ('turn', models.PositiveIntegerField(null=True)),
-                ('step', models.PositiveIntegerField(null=True)),
-                ('at', models.DateTimeField(null=True)),
-                ('model', models.CharField(max_length=200)),
-                ('prompt_version', models.CharField(blank=True, max_length=80)),
-                ('path', models.CharField(max_length=20)),
-                ('called', models.BooleanField(null=True)),
-                ('ok', models.BooleanField(null=True)),
-                ('retries', models.PositiveIntegerField(default=0)),
-                ('probe_ok', models.BooleanField(null=True)),
-                ('probe_error', models.CharField(blank=True, max_length=200)),
-                ('parse_mode', models.CharField(blank=True, max_length=20)),
-                ('parse_error', models.CharField(blank=True, max_length=200)),
-                ('snippet', models.CharField(blank=True, max_length=200)),
-                ('history', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='turns', to='lab.history')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("line", models.PositiveIntegerField()),
+                ("conversation", models.CharField(blank=True, max_length=200)),
+                ("turn", models.PositiveIntegerField(null=True)),
+                ("step", models.PositiveIntegerField(null=True)),
+                ("at", models.DateTimeField(null=True)),
+                ("model", models.CharField(max_length=200)),
+                ("prompt_version", models.CharField(blank=True, max_length=80)),
+                ("path", models.CharField(max_length=20)),
+                ("called", models.BooleanField(null=True)),
+                ("ok", models.BooleanField(null=True)),
+                ("retries", models.PositiveIntegerField(default=0)),
+                ("probe_ok", models.BooleanField(null=True)),
+                ("probe_error", models.CharField(blank=True, max_length=200)),
+                ("parse_mode", models.CharField(blank=True, max_length=20)),
+                ("parse_error", models.CharField(blank=True, max_length=200)),
+                ("snippet", models.CharField(blank=True, max_length=200)),
+                (
+                    "history",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="turns", to="lab.history"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['history_id', 'line'],
-                'indexes': [models.Index(fields=['history', 'model', 'prompt_version', 'path'], name='turns_by_path')],
-                'constraints': [models.UniqueConstraint(fields=('history', 'line'), name='one_turn_per_line')],
+                "ordering": ["history_id", "line"],
+                "indexes": [models.Index(fields=["history", "model", "prompt_version", "path"], name="turns_by_path")],
+                "constraints": [models.UniqueConstraint(fields=("history", "line"), name="one_turn_per_line")],
             },
         ),
     ]

@@ -1,0 +1,61 @@
+"""Verdicts that came after the first one, and what-ifs that are too many for one page view."""
+
+from django.db import models
+
+
+class Judgement(models.Model):
+    """One verdict on one trial, with the versions that made it. A trial that was never judged again has none: its own
+    columns are its verdict. Else the first one is here too, and the current one's columns are the trial's."""
+
+    trial = models.ForeignKey("Trial", on_delete=models.CASCADE, related_name="judgements")
+    scenario_version = models.PositiveSmallIntegerField()
+    judging_version = models.PositiveSmallIntegerField()
+    current = models.BooleanField(default=True)
+    outcome = models.CharField(max_length=10)
+    columns = models.JSONField(default=dict)  # lab.replaying.COLUMNS
+    judged_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["trial_id", "judged_at", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["trial", "scenario_version", "judging_version"], name="one_judgement_per_version"
+            ),
+            models.UniqueConstraint(fields=["trial"], name="one_current_judgement", condition=models.Q(current=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} by scenario {self.scenario_version}, judging {self.judging_version}"
+
+
+class Replay(models.Model):
+    """A what-if over many trials, worked through by a worker. `query` is the settings as the address says them; the
+    row is made once per address and can be made anew."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "waiting"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+
+    kind = models.CharField(max_length=8)  # trial, cell or run
+    scope_id = models.BigIntegerField()
+    query = models.TextField(blank=True)
+    state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
+    lease = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    counts = models.JSONField(default=list)  # [[before, after, left out before, left out after, how many], …]
+    listed = models.JSONField(default=list)  # the first flips and unknowns, as lab.what_if.Change
+    assumed = models.JSONField(default=list)
+    requests_before = models.PositiveIntegerField(default=0)
+    refused = models.TextField(blank=True)
+    asked_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["kind", "scope_id", "query"], name="one_replay_per_address")]
+
+    def __str__(self) -> str:
+        return f"what if {self.kind} {self.scope_id}: {self.query or 'as it ran'}"
