@@ -73,7 +73,7 @@ def test_repeats_of_a_deterministic_endpoint_have_no_interval() -> None:
     for _ in range(3):
         make_trial(cell, answer_hash="the same")
     rates = file(cell.run, "summary.json")["models"][0]["toolbench"]["rates"]["tools"]
-    withheld = {"k": 3, "n": 3, "rate": 1.0, "low": None, "high": None}
+    withheld = {"k": 3, "n": 3, "rate": 1.0, "low": None, "high": None, "interval": None}
     assert (rates["success_given_an_answer"], rates["delivered_success"]) == (withheld, withheld)
 
 

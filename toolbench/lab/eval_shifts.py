@@ -13,6 +13,7 @@ from toolbench.lab.finishing import finish_runs
 from toolbench.lab.keys import KeyUnavailable, endpoint_key
 from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.probing import waiting_probes, work_probe
+from toolbench.lab.until import look_at_undecided
 
 
 @dataclass(slots=True)
@@ -41,7 +42,10 @@ class EvalShifts:
         """Starts a shift for every provider that has work of this run and none here. False when nothing of the run is
         under way any more, here or elsewhere."""
         self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
-        waiting = set() if self._stopping.is_set() or self.failure else self._waiting()
+        stopped = self._stopping.is_set() or self.failure
+        if not stopped:
+            look_at_undecided()
+        waiting = set() if stopped else self._waiting()
         for provider_id in waiting - self._threads.keys():
             thread = threading.Thread(target=self._work, args=[provider_id], name=f"shift of {provider_id}")
             self._threads[provider_id] = thread

@@ -58,7 +58,8 @@ def rate_text(rate: Rate) -> str:
         return "–"
     if rate.withheld:
         return f"{rate.k}/{rate.n}, {rate.distinct} distinct"
-    return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent})"
+    kind = f", {rate.interval}" if rate.error else ""
+    return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent}{kind})"
 
 
 def _many(count: int, noun: str) -> str:

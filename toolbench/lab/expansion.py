@@ -1,8 +1,8 @@
 """From a request to a plan: which configurations and cells there will be, what is left out and why, and what it may
 cost. Nothing is written."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -16,6 +16,7 @@ from toolbench.engine.policy import Policy, resolve
 from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.engine.routing import AUTO, Route, refusal, tool_troubles
 from toolbench.evals import examples, scenarios
+from toolbench.evals.stopping import FIRST, Until, UntilRefused
 from toolbench.evals.trials import Scenario
 from toolbench.lab.capabilities import get_effective
 from toolbench.lab.models import Model, Preset, SamplingProfile
@@ -104,6 +105,11 @@ def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scena
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
     if not 1 <= request.trials <= MOST_TRIALS:
         errors["trials"].append(f"Trials per cell must be between 1 and {MOST_TRIALS}.")
+    if request.until:
+        try:
+            Until.read(request.until)
+        except UntilRefused as refused:
+            errors["until"].append(str(refused))
     for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
         if cap is not None and not 1 <= cap < 2**31:
             errors[name].append("A cap must be a whole number from 1; leave it empty for none.")
@@ -306,6 +312,9 @@ def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[Planned
         raise LaunchRefused({"trials": [f"This would be {trials} trials; a run has at most {MOST_TRIALS}."]})
     if not cells:
         raise LaunchRefused({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
+    if request.until.get("rule") == "best" and max(competitors(cells).values(), default=0) < 2:
+        raise LaunchRefused({"until": ["The best of one is known already: choose a second configuration."]})
+    least = first_blocks(request)
     cap = request.request_cap if request.request_cap is not None else 2**62
     paid: dict[str, int] = defaultdict(int)
     for name, most in _paid(configs, cells):
@@ -315,11 +324,22 @@ def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[Planned
         cells=tuple(cells),
         skipped=tuple(skipped),
         trials=trials,
-        least_requests=min(cap, request.trials * sum(cell.least_requests for cell in cells)),
+        least_trials=len(cells) * least,
+        least_requests=min(cap, least * sum(cell.least_requests for cell in cells)),
         most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
         paid_requests=dict(paid),
         needs_confirmation=needs_asking(paid),
     )
+
+
+def first_blocks(request: RunRequest) -> int:
+    """Trials of every cell that are queued at once."""
+    return min(FIRST, request.trials) if request.until else request.trials
+
+
+def competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
+    """How many cells a scenario has that can be decided."""
+    return Counter(cell.scenario for cell in cells if cell.applicable)
 
 
 def _paid(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:

@@ -9,6 +9,8 @@ from toolbench.lab.cells import mark_stale
 _LOCK_FINISHED = """
 SELECT id FROM lab_run AS run WHERE state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
+    AND (state = 'cancelling' OR NOT EXISTS (
+        SELECT 1 FROM lab_cell WHERE run_id = run.id AND error IS NOT NULL AND decided = ''))
 ORDER BY id FOR NO KEY UPDATE
 """
 
@@ -17,6 +19,8 @@ UPDATE lab_run AS run SET finished_at = clock_timestamp(),
     state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'finished' END
 WHERE id = ANY(%s) AND state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
+    AND (state = 'cancelling' OR NOT EXISTS (
+        SELECT 1 FROM lab_cell WHERE run_id = run.id AND error IS NOT NULL AND decided = ''))
 RETURNING id
 """
 
@@ -50,7 +54,7 @@ FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 
 
 def finish_runs() -> tuple[int, ...]:
-    """Ends every run that has nothing left to do; returns their ids."""
+    """Ends every run that has nothing left to do and no cell left to decide; returns their ids."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
         locked = [row[0] for row in cursor.fetchall()]

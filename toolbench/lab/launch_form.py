@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals import scenarios
+from toolbench.evals.stopping import RATES
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.providers.simulated.personas import all_personas
@@ -17,6 +18,7 @@ STRATEGIES = (
     ("raw", "as a naive client would ask"),
 )
 SETS = ("simple", "typical", "extreme", "all")
+DECIDED_BY = tuple(RATES.items())
 METHODS = (
     ("auto", "the first that the endpoint is able to take; one nobody knows is probed first"),
     ("native", "tools in the request"),

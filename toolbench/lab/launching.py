@@ -10,9 +10,10 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
+from toolbench.evals.stopping import Until
 from toolbench.lab.cells import recompute
 from toolbench.lab.engine_version import engine_version
-from toolbench.lab.expansion import expand
+from toolbench.lab.expansion import competitors, expand, first_blocks
 from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
 from toolbench.lab.probing import ask_probe
 from toolbench.lab.routes import waiting_models
@@ -55,7 +56,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
-        trials = list(_trials(run, plan, cells))
+        trials = list(_trials(run, plan, cells, first_blocks(request)))
         Trial.objects.bulk_create(trials, batch_size=_ROWS)
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
@@ -94,7 +95,8 @@ def _write_run(request: RunRequest, plan: Plan, owner: AbstractBaseUser | None) 
         seed=seed,
         order_seed=seed_from("order", seed),
         trials_per_cell=request.trials,
-        trial_count=plan.trials,
+        trial_count=len(plan.cells) * first_blocks(request),
+        until=request.until,
         request_cap=request.request_cap,
         token_cap=request.token_cap,
         deadline_seconds=request.deadline_seconds or settings.DEADLINE_SECONDS,
@@ -144,6 +146,8 @@ def _copied(model: Model) -> dict[str, Any]:
 
 
 def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cell]:
+    until = Until.read(run.until) if run.until else None
+    rivals = competitors(plan.cells)
     return Cell.objects.bulk_create(
         Cell(
             run=run,
@@ -154,16 +158,17 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
             control=cell.control,
             instance_kind=run.instance_kind,
             deterministic=cell.deterministic,
+            error=until.cell_error(rivals[cell.scenario]) if until and cell.applicable else None,
             position=position,
         )
         for position, cell in enumerate(plan.cells)
     )
 
 
-def _trials(run: Run, plan: Plan, cells: Sequence[Cell]) -> Iterator[Trial]:
+def _trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
     """Block by block: one trial of every cell, in an order drawn from the run's order seed."""
     position = 0
-    for block in range(1, run.trials_per_cell + 1):
+    for block in range(1, blocks + 1):
         for place in _order(run, plan, block):
             yield planned_trial(run, cells[place], block, position=position, applicable=plan.cells[place].applicable)
             position += 1

@@ -1,17 +1,19 @@
-"""A rate as it may be shown: k of n with its Wilson interval, read against a target. Never one without the other."""
+"""A rate as it may be shown: k of n with its interval, read against a target. Never one without the other."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 
 from toolbench.evals.rounding import half_up, written
+from toolbench.evals.sequential import always_valid, always_valid_mean
 from toolbench.evals.statistics import more_trials_to_clear, wilson
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`low` and `high` are fractions, the ends of the 95 % Wilson interval. `target` is a percentage or None.
-    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: the
-    endpoint is deterministic and answers repeat, so the interval would claim too much."""
+    """`low` and `high` are fractions, the ends of the 95 % Wilson interval; with an `error`, of the interval that holds
+    at every look, as trials that went on until they were decided need it. `target` is a percentage or None. `distinct`
+    is the number of different answers behind `n`, or None where it was not counted. `withheld`: the endpoint is
+    deterministic and answers repeat, so the interval would claim too much."""
 
     k: int
     n: int
@@ -20,6 +22,17 @@ class Rate:
     target: int | None = None
     distinct: int | None = None
     withheld: bool = False
+    error: float | None = None
+
+    @property
+    def level(self) -> str:
+        """Of the interval, in percent: 95, 97.5."""
+        return f"{100 * (1 - self.error):.4g}" if self.error else "95"
+
+    @property
+    def interval(self) -> str:
+        """What kind it is, in words."""
+        return f"always valid, {self.level} %" if self.error else "Wilson, 95 %"
 
     @property
     def axis(self) -> float:
@@ -79,10 +92,19 @@ def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None =
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)
 
 
+def sequential_rate(
+    k: int, n: int, error: float, *, cells: int, target: int | None = None, distinct: int | None = None
+) -> Rate:
+    """The rate of `k` in `n` of so many cells, of which some went on until they were decided. One cell has one rate;
+    several have as many, and the interval is of their mean over the trials made."""
+    low, high = always_valid(k, n, error) if cells == 1 else always_valid_mean(k, n, error)
+    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, error=error)
+
+
 def trials_to_decide(rate: Rate) -> int | None:
     """How many more trials would decide against the target if the share stayed as it is; None when it is decided
-    already or stands on the target."""
-    if rate.target is None or not rate.n or rate.withheld or rate.against != "open":
+    already, stands on the target, or went on until it was decided."""
+    if rate.target is None or not rate.n or rate.withheld or rate.error or rate.against != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:
         return more_trials_to_clear(rate.k, rate.n, rate.target / 100)

@@ -46,8 +46,9 @@ def rates_of(cells: Sequence[Cell]) -> ConfigRates:
 
 
 def rate_json(rate: Rate) -> JsonObject:
-    """k of n with the 95 % Wilson interval; null where nothing was tried, or where no interval may be claimed."""
+    """k of n with its interval and what kind it is; null where nothing was tried, or where no interval may be
+    claimed."""
     share = half_up(rate.k / rate.n, 4) if rate.n else None
     known = bool(rate.n) and not rate.withheld
     ends = {"low": half_up(rate.low, 4), "high": half_up(rate.high, 4)} if known else {"low": None, "high": None}
-    return {"k": rate.k, "n": rate.n, "rate": share, **ends}
+    return {"k": rate.k, "n": rate.n, "rate": share, **ends, "interval": rate.interval if known else None}

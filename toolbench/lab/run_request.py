@@ -33,10 +33,10 @@ class ConfigChoice:
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
-    given; each with every scenario, `trials` times. `overrides` is a sparse policy patch above everything but the
-    scenario. Equal requests with equal `seed` ask for equal trials; None draws one. `connect_seconds` and
-    `read_seconds` stand in for the provider's; `jobs` is how many trials are in flight at once at one provider, within
-    its own limit."""
+    given; each with every scenario, `trials` times. With `until` (evals.stopping.Until) each cell goes on until it is
+    decided, at most so often. `overrides` is a sparse policy patch above everything but the scenario. Equal requests
+    with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
+    provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit."""
 
     title: str = ""
     models: tuple[int, ...] = ()
@@ -47,6 +47,7 @@ class RunRequest:
     streams: tuple[bool, ...] = (False,)
     scenarios: tuple[str, ...] = ()
     trials: int = 10
+    until: JsonObject = field(default_factory=dict)
     instance_kind: str = "parity"
     tool_use_mode: str = "enforced"
     tool_failure_policy: str = "fatal"
@@ -161,7 +162,8 @@ class Plan:
     configs: tuple[PlannedConfig, ...]
     cells: tuple[PlannedCell, ...]
     skipped: tuple[Skipped, ...]
-    trials: int
+    trials: int  # at most, where cells go on until they are decided
+    least_trials: int
     least_requests: int
     most_requests: int
     paid_requests: dict[str, int]

@@ -10,6 +10,7 @@ from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.finishing import cancel_queued, end_orphans, finish_runs, reopen_runs
 from toolbench.lab.probe_storing import queue_lost
 from toolbench.lab.routes import settle_all
+from toolbench.lab.until import look_at_undecided
 from toolbench.lab.waking import wake, wake_probes
 
 _CELLS_PER_SWEEP = 2000
@@ -57,6 +58,7 @@ class Swept:
 def sweep() -> Swept:
     expired = _expire()
     ended = cancel_queued() + end_orphans()
+    look_at_undecided()
     paused = len(pause_spent())
     finished = len(finish_runs())
     reopen_runs()
@@ -70,12 +72,14 @@ def sweep() -> Swept:
 
 
 def look(run_ids: Collection[int]) -> tuple[int, ...]:
-    """The small sweep of a shift: ends runs, recomputes cells, and gives those of `run_ids` that are cancelled."""
+    """The small sweep of a shift: continues open cells, ends runs, recomputes cells, and gives those of `run_ids` that
+    are cancelled."""
     with connection.cursor() as cursor:
         cursor.execute(_CANCELLED, [list(run_ids)])
         cancelled = tuple(row[0] for row in cursor.fetchall())
     if cancelled:
         cancel_queued()
+    look_at_undecided()
     pause_spent()
     recompute_stale(_CELLS_PER_LOOK)
     finish_runs()

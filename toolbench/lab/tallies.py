@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Aggregate, Count, F, Q, Sum
+from django.db.models import Aggregate, Count, F, Min, Q, Sum
 
 from toolbench.lab.models import Cell
-from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.rates import Rate, rate_of, sequential_rate
 
 SUMMED = (
     "queued",
@@ -75,6 +75,7 @@ class Tally:
     asked_again: int = 0
     repeating: int = 0
     cost: float | None = None
+    error: float | None = None  # the least of cells that went on until decided; None where there is none
 
     @property
     def total(self) -> int:
@@ -102,8 +103,12 @@ class Tally:
         return self.passed + self.failed - self.deadline_failed
 
     def rate(self, k: int, n: int, target: int | None = None) -> Rate:
-        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent."""
-        return rate_of(k, n, target=target, distinct=self.distinct or None, withheld=bool(self.repeating))
+        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
+        valid at every look where a cell went on until it was decided."""
+        distinct = self.distinct or None
+        if self.error is not None and not self.repeating:
+            return sequential_rate(k, n, self.error, cells=self.cells, target=target, distinct=distinct)
+        return rate_of(k, n, target=target, distinct=distinct, withheld=bool(self.repeating))
 
     def given_an_answer(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""
@@ -118,7 +123,12 @@ def tally(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
     costs = [cell.cost for cell in cells if cell.cost is not None]
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
-    return Tally(cells=len(cells), repeating=sum(map(_repeats, cells)), cost=sum(costs) if costs else None, **sums)
+    cost, error = sum(costs) if costs else None, _least(cell.error for cell in cells)
+    return Tally(cells=len(cells), repeating=sum(map(_repeats, cells)), cost=cost, error=error, **sums)
+
+
+def _least(errors: Iterable[float | None]) -> float | None:
+    return min((error for error in errors if error is not None), default=None)
 
 
 def _repeats(cell: Cell) -> bool:
@@ -128,12 +138,13 @@ def _repeats(cell: Cell) -> bool:
 def sums() -> dict[str, Aggregate]:
     """What a grouped query over cells is annotated with, for `tally_of` to read."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
-    counted = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
+    counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
+    counted["sum_error"] = Min("error")
     return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
 
 
 def tally_of(line: Mapping[str, Any]) -> Tally:
-    return Tally(**{name: line[f"sum_{name}"] for name in ("cells", "repeating", *SUMMED, "cost")})
+    return Tally(**{name: line[f"sum_{name}"] for name in ("cells", "repeating", *SUMMED, "cost", "error")})
 
 
 def pooled(tallies: Iterable[Tally]) -> Tally:
@@ -141,4 +152,4 @@ def pooled(tallies: Iterable[Tally]) -> Tally:
     tallies = tuple(tallies)
     costs = [one.cost for one in tallies if one.cost is not None]
     sums = {name: sum(getattr(one, name) for one in tallies) for name in ("cells", "repeating", *SUMMED)}
-    return Tally(cost=sum(costs) if costs else None, **sums)
+    return Tally(cost=sum(costs) if costs else None, error=_least(one.error for one in tallies), **sums)

@@ -6,7 +6,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from toolbench.lab.launch_form import LaunchChoices, ProviderChoices
+from toolbench.lab.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
 from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
 from toolbench.lab.run_request import STREAMS
@@ -15,6 +15,12 @@ from toolbench.web.forms.json_object import JsonObjectField
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
 STREAM = [("none", "whole"), ("streamed", "streamed"), ("both", "both, each a configuration of its own")]
+UNTIL = [
+    ("", "as many trials as said"),
+    ("threshold", "until decided against the target"),
+    ("width", "until the interval is narrow enough"),
+    ("best", "until one configuration is the best"),
+]
 INSTANCES = [
     ("parity", "the case study's own wording; weather and intent take turns through a fixed list"),
     ("drawn", "drawn anew for every repeat"),
@@ -34,6 +40,11 @@ class LaunchForm(forms.Form):
     methods = forms.MultipleChoiceField(initial=["native"])
     stream = forms.ChoiceField(choices=STREAM, initial="none", required=False, label="Answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
+    until = forms.ChoiceField(choices=UNTIL, required=False, label="How long")
+    until_rate = forms.ChoiceField(choices=DECIDED_BY, required=False, initial="given", label="Decided by")
+    until_target = forms.FloatField(required=False, initial=90, label="Target, %")
+    until_width = forms.FloatField(required=False, initial=20, label="Width, points")
+    until_error = forms.FloatField(required=False, initial=5, label="Error, at most, %")
     instance_kind = forms.ChoiceField(choices=INSTANCES, initial="parity", label="Instances")
     tool_use_mode = forms.ChoiceField(choices=MODES, initial="enforced", label="Tool use mode")
     tool_failure_policy = forms.ChoiceField(choices=POLICIES, initial="fatal", label="Tool failure policy")
@@ -81,6 +92,7 @@ class LaunchForm(forms.Form):
             streams=STREAMS[data["stream"] or "none"],
             scenarios=tuple(data["scenarios"]),
             trials=data["trials"],
+            until=self._until(),
             instance_kind=data["instance_kind"],
             tool_use_mode=data["tool_use_mode"],
             tool_failure_policy=data["tool_failure_policy"],
@@ -89,6 +101,16 @@ class LaunchForm(forms.Form):
             token_cap=data["token_cap"],
             deadline_seconds=data["deadline_seconds"],
         )
+
+    def _until(self) -> dict[str, object]:
+        """The rule chosen with what was typed for it; {} for a fixed number of trials."""
+        data = self.cleaned_data
+        if not data["until"]:
+            return {}
+        said = {"rate": data["until_rate"], "target": data["until_target"], "width": data["until_width"]}
+        error = data["until_error"]
+        said["error"] = None if error is None else error / 100
+        return {"rule": data["until"], **{name: value for name, value in said.items() if value not in (None, "")}}
 
     def take(self, errors: dict[str, list[str]]) -> None:
         """Shows the lab's refusal beside its fields; what has no field stands at the top."""

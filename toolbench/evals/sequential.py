@@ -1,0 +1,59 @@
+"""Intervals that hold at every look: whoever watches them and stops when he likes is wrong no oftener than stated.
+
+An ordinary interval is good for a number of trials that was fixed beforehand; watched until it says what one hopes for,
+it errs far oftener. These come from nonnegative martingales by Ville's inequality: Robbins (1970), Statistical methods
+related to the law of the iterated logarithm; Howard, Ramdas, McAuliffe and Sekhon (2021), Time-uniform, nonparametric,
+nonasymptotic confidence sequences, Annals of Statistics 49(2)."""
+
+import math
+from functools import lru_cache
+
+from scipy.optimize import brentq
+from scipy.special import betaln, xlog1py, xlogy
+
+_PRIOR = 0.5  # of the mixture, Beta(1/2, 1/2): narrow near 0 and 1, where rates worth shipping lie
+_TIGHTEST = 2.0  # the pooled interval is tightest when n/4 is about eight times this: some 60 trials
+_EDGE = 1e-12
+
+
+@lru_cache(maxsize=16384)
+def always_valid(k: int, n: int, error: float) -> tuple[float, float]:
+    """The ends of the always-valid interval of one rate after k passes in n independent trials, as fractions; (0, 1)
+    when nothing was tried. The chance that it ever leaves out the rate, at any look, is at most `error`. Raises
+    ValueError unless 0 <= k <= n and 0 < error < 1.
+
+    A rate p is left out once the beta-binomial mixture of likelihoods is 1/error times the likelihood at p."""
+    _check(k, n, error)
+    if n == 0:
+        return 0.0, 1.0
+    mixture = float(betaln(k + _PRIOR, n - k + _PRIOR) - betaln(_PRIOR, _PRIOR)) + math.log(error)
+
+    def beyond(p: float) -> float:
+        return mixture - float(xlogy(k, p) + xlog1py(n - k, -p))
+
+    share = k / n
+    low = 0.0 if k == 0 or beyond(_EDGE) <= 0 else float(brentq(beyond, _EDGE, share))
+    high = 1.0 if k == n or beyond(1 - _EDGE) <= 0 else float(brentq(beyond, share, 1 - _EDGE))
+    return low, high
+
+
+@lru_cache(maxsize=16384)
+def always_valid_mean(k: int, n: int, error: float) -> tuple[float, float]:
+    """The same of trials whose rates differ, such as cells added up of which each went on until it was decided: it
+    covers the mean of the rates of those trials that were made. For good rates it is wider, since it
+    cannot use that they are equal.
+
+    The mixture of normal laws over sub-Gaussian sums with variance 1/4 each."""
+    _check(k, n, error)
+    if n == 0:
+        return 0.0, 1.0
+    spread = n / 4 + _TIGHTEST
+    half = math.sqrt(spread * math.log(spread / (_TIGHTEST * error**2))) / n
+    return max(0.0, k / n - half), min(1.0, k / n + half)
+
+
+def _check(k: int, n: int, error: float) -> None:
+    if not 0 <= k <= n:
+        raise ValueError(f"{k} of {n} is no rate")
+    if not 0 < error < 1:
+        raise ValueError(f"an error is a fraction between 0 and 1, not {error}")
