@@ -133,6 +133,9 @@ def _scenarios_own() -> Iterator[Verdict]:
     yield judging.without_tools(judged(lone), lone)
     plain = HandTrial("chat_plain")
     yield plain.judge(ended(calling(0, result("clock_now", {})), saying(1, plain.values["sum"])))
+    one = HandTrial("parallel_mixed")
+    yield one.judge(ended(calling(0, result("lock_door", {"room": one.values["room3"]})), saying(1, "One door.")))
+    yield HandTrial("language_en").judge(ended(calling(0, result("show_menu", {"day": 1})), saying(1, "The menu.")))
 
 
 def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task() -> None:

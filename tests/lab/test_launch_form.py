@@ -41,5 +41,11 @@ def test_the_cast_is_folded_until_one_is_looked_for_or_chosen() -> None:
 
 def test_sets_of_scenarios_are_those_of_the_words() -> None:
     sets = dict(get_launch_choices().sets)
-    assert list(sets) == ["simple", "typical", "extreme", "all"]
+    assert list(sets) == ["simple", "typical", "extreme", "all", *scenarios.PACKS]
     assert all({one.slug for one in scenarios.select(name)} == set(slugs) for name, slugs in sets.items())
+
+
+def test_scenarios_stand_below_the_name_of_their_group() -> None:
+    headed = [choice for choice in get_launch_choices().scenarios if choice.heading]
+    assert [choice.heading for choice in headed] == list(scenarios.groups())
+    assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.groups().values()]

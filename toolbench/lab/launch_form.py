@@ -34,6 +34,7 @@ class Choice:
     label: str
     hint: str = ""
     muted: bool = False
+    heading: str = ""  # of the choices from here on
 
     def says(self, words: Sequence[str]) -> bool:
         return all(word in f"{self.label} {self.hint}".casefold() for word in words)
@@ -88,8 +89,8 @@ def get_launch_choices() -> LaunchChoices:
     return LaunchChoices(
         providers=_providers(),
         profiles=tuple(_profile(profile) for profile in SamplingProfile.objects.all()),
-        scenarios=tuple(_scenario(scenario) for scenario in scenarios.all()),
-        sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in SETS),
+        scenarios=_scenarios(),
+        sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in (*SETS, *scenarios.PACKS)),
         strategies=tuple(Choice(name, name, hint) for name, hint in STRATEGIES)
         + tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all()),
         methods=tuple(Choice(name, name, hint) for name, hint in METHODS),
@@ -137,6 +138,15 @@ def _profile(profile: SamplingProfile) -> Choice:
     options = ", ".join(f"{name} {json.dumps(value)}" for name, value in profile.options.items()) or "no overrides"
     scope = "" if profile.applies_to == "*" else f" · {profile.applies_to} only"
     return Choice(profile.name, profile.name, options + scope)
+
+
+def _scenarios() -> tuple[Choice, ...]:
+    """By group, each group's first with its name."""
+    found: list[Choice] = []
+    for name, members in scenarios.groups().items():
+        first, *others = (_scenario(scenario) for scenario in members)
+        found += [replace(first, heading=name), *others]
+    return tuple(found)
 
 
 def _scenario(scenario: Scenario) -> Choice:

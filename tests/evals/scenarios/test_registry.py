@@ -6,6 +6,7 @@ from tests.evals.records import calling, ended, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended
 from toolbench.evals import scenarios
+from toolbench.evals.scenarios import packs
 
 TYPICAL = ["happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only"]
 EIGHT = [
@@ -36,6 +37,8 @@ EIGHT = [
         ("simple,weather", ["happy_path", "chat_only", "weather"]),
         ("nobody,weather", ["weather"]),
         ("nobody", TYPICAL),
+        ("parallel", ["parallel_same", "parallel_mixed", "parallel_single"]),
+        ("Control", ["chat_only", "chat_plain"]),
     ],
 )  # fmt: skip
 def test_words_select_scenarios_in_catalogue_order(words: str, slugs: list[str]) -> None:
@@ -50,12 +53,12 @@ def test_words_nobody_knows_can_be_named() -> None:
 def test_the_eight_of_the_case_study_come_first() -> None:
     slugs = [scenario.slug for scenario in scenarios.all()]
     assert slugs[:8] == EIGHT
-    assert slugs[8:] == ["long_arguments_guard_uncapped", "chat_plain", "weather", "classify_intent"]
+    assert slugs[8:12] == ["long_arguments_guard_uncapped", "chat_plain", "weather", "classify_intent"]
 
 
 def test_groups_keep_controls_apart() -> None:
     groups = scenarios.groups()
-    assert list(groups) == ["tools", "control", "weather", "intent"]
+    assert list(groups) == ["tools", "control", "weather", "intent", *packs.PACKS]
     assert all(scenario.control == (name == "control") for name, found in groups.items() for scenario in found)
 
 
@@ -66,7 +69,8 @@ def test_an_unknown_slug_is_said() -> None:
 
 def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() -> None:
     narrow = {scenario.slug: scenario.methods for scenario in scenarios.all() if len(scenario.methods) < 4}
-    assert narrow == dict.fromkeys(["partial_success_failure", "happy_path_parallel"], ("native", "template"))
+    together = ["partial_success_failure", "happy_path_parallel", "parallel_same", "parallel_mixed", "parallel_single"]
+    assert narrow == dict.fromkeys(together, ("native", "template"))
 
 
 def straight(trial: HandTrial) -> Ended:
@@ -85,7 +89,10 @@ def straight(trial: HandTrial) -> Ended:
             return ended(calling(0, trial.patch()), saying(1, "Done."))
 
 
-@pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.all()])
+CORE = [scenario.slug for scenario in scenarios.all() if not isinstance(scenario, packs.PackScenario)]
+
+
+@pytest.mark.parametrize("slug", CORE)
 def test_a_trial_passes_with_the_requests_of_the_straight_way_and_not_with_fewer(slug: str) -> None:
     trial = HandTrial(slug)
     record = straight(trial)

@@ -1,6 +1,8 @@
-"""What is tried. `find`, `all`, `groups` and `select` are the way in; `example_sets` are a scenario's few-shot sets."""
+"""What is tried. `find`, `all`, `groups` and `select` are the way in; PACKS are groups of
+tasks of one kind; `example_sets` are a scenario's few-shot sets."""
 
 from toolbench.evals.examples import sets_for as example_sets
+from toolbench.evals.scenarios.packs import PACKS
 from toolbench.evals.scenarios.registry import all, find, groups, select, unknown
 
-__all__ = ["all", "example_sets", "find", "groups", "select", "unknown"]
+__all__ = ["PACKS", "all", "example_sets", "find", "groups", "select", "unknown"]

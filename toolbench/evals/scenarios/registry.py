@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from toolbench.evals.scenarios import control, intent, state, weather
+from toolbench.evals.scenarios import control, intent, packs, state, weather
 from toolbench.evals.trials import Scenario
 
 TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
@@ -28,7 +28,7 @@ PRESETS = {
 @cache
 def all() -> tuple[Scenario, ...]:
     """The eight of the case study first, in its order; then ours."""
-    every: list[Scenario] = [*state.load(), *control.load(), weather.Weather(), intent.ClassifyIntent()]
+    every: list[Scenario] = [*state.load(), *control.load(), weather.Weather(), intent.ClassifyIntent(), *packs.load()]
     by_slug = {scenario.slug: scenario for scenario in every}
     own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY]
     return (*(by_slug[slug] for slug in _CASE_STUDY), *own)
@@ -49,11 +49,13 @@ def groups() -> dict[str, tuple[Scenario, ...]]:
 
 
 def select(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
-    """Scenarios by preset words and slugs, as a comma list or a sequence, in catalogue order. Case does not matter and
-    unknown words are passed over; nothing, or nothing known, means `typical`. `all` is the case study's eight."""
+    """Scenarios by preset words, groups and slugs, as a comma list or a sequence, in catalogue order. Case does not
+    matter and unknown words are passed over; nothing, or nothing known, means `typical`. `all` is the case study's
+    eight."""
     words = tokens.split(",") if isinstance(tokens, str) else tokens
     asked = [word.strip().lower() for word in words]
-    chosen = {slug for word in asked for slug in PRESETS.get(word, (word,))}
+    known = _sets()
+    chosen = {slug for word in asked for slug in known.get(word, (word,))}
     found = tuple(scenario for scenario in all() if scenario.slug in chosen)
     return found or tuple(scenario for scenario in all() if scenario.slug in TYPICAL)
 
@@ -61,5 +63,12 @@ def select(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
 def unknown(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """The words `select` passes over, for a warning."""
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    known = {*PRESETS, *(scenario.slug for scenario in all())}
+    known = {*_sets(), *(scenario.slug for scenario in all())}
     return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known)
+
+
+@cache
+def _sets() -> dict[str, tuple[str, ...]]:
+    """Groups and preset words with their slugs; a preset word comes before a group of its name."""
+    by_group = {name: tuple(one.slug for one in found) for name, found in groups().items()}
+    return {**by_group, **PRESETS}

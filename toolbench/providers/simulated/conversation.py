@@ -3,23 +3,25 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 
 FENCED, BARE, NATIVE = "fenced", "bare", "native"
 TIGHT = 64  # tokens
+PAGE = "<html"
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """What a tool answered, as far as the conversation shows it."""
+    """What a tool answered, as far as the conversation shows it. A web page where data belongs is no answer."""
 
     name: str
     ok: bool
     codes: tuple[str, ...] = ()
+    data: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class Conversation:
     """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
     there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
     format's name. `tight` is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea
-    for a final one. `calling` are all answers that called, as the history shows them."""
+    for a final one. `calling` are all answers that called, as the history shows them; `before` is what was said before
+    the question."""
 
     seed: int | None
     instructions: str
@@ -40,6 +43,7 @@ class Conversation:
     tight: bool
     pleaded: bool
     calling: tuple[Message, ...] = ()
+    before: str = ""
 
     @property
     def text(self) -> str:
@@ -66,6 +70,7 @@ def read_conversation(body: JsonObject, style: str = "") -> Conversation:
         parallel=body.get("parallel_tool_calls") is not False,
         tight=isinstance(limit, int) and limit <= TIGHT,
         calling=tuple(m for m in messages if m.get("role") == "assistant" and isinstance(m.get("tool_calls"), list)),
+        before="\n".join(content_text(message) for message in messages[:start]),
         pleaded=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
     )
 
@@ -147,4 +152,6 @@ def _envelopes(text: str) -> list[JsonObject]:
 def _report(envelope: JsonObject) -> ToolReport:
     errors: Any = envelope.get("errors") or ()
     codes = tuple(str(error.get("code", "")) for error in errors if isinstance(error, dict))
-    return ToolReport(str(envelope["tool_name"]), ok=envelope["ok"] is True, codes=codes)
+    data = envelope.get("data")
+    good = envelope["ok"] is True and PAGE not in str(data)
+    return ToolReport(str(envelope["tool_name"]), good, codes, data if isinstance(data, dict) else {})

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from toolbench.providers.simulated.conversation import Conversation
+from toolbench.providers.simulated.errands import reply_of
 from toolbench.providers.simulated.knowledge import answer_plainly
 from toolbench.providers.simulated.script import Call, Script, write_script
 
@@ -55,7 +56,9 @@ def _progress(script: Script, conversation: Conversation) -> tuple[int, int]:
 
 def _last_words(conversation: Conversation) -> Move:
     place = "final" if conversation.turns else "tight" if conversation.tight else "control"
-    if re.search(r"\bDone\b", conversation.text):
+    if known := reply_of(conversation):
+        text = known
+    elif re.search(r"\bDone\b", conversation.text):
         text = "Done."
     elif conversation.reports:
         text = f"Finished after calling {conversation.reports[-1].name}."

@@ -1,11 +1,12 @@
-"""What a competent player would call for the task at hand, read from the instructions: the examples written there in
-order, else the offered tool with values found in the question."""
+"""What a competent player would call for the task at hand: known as an errand, or read from the instructions (the
+examples written there in order), else the offered tool with values found in the question."""
 
 import re
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.conversation import Conversation, json_objects
+from toolbench.providers.simulated.errands import Errand, errand_of
 from toolbench.providers.simulated.knowledge import answer_plainly
 from toolbench.providers.simulated.values import fill_arguments
 
@@ -24,10 +25,19 @@ Script = tuple[Message, ...]
 
 def write_script(conversation: Conversation) -> Script:
     """The messages a perfect player sends, each a tuple of calls; empty when no tool is asked for."""
+    if errand := errand_of(conversation):
+        return _of_errand(errand, conversation)
     if written := _written_calls(conversation):
         return _messages(written, conversation)
     filled = _filled_call(conversation)
     return ((filled,),) if filled else ()
+
+
+def _of_errand(errand: Errand, conversation: Conversation) -> Script:
+    """Only what is offered can be called."""
+    offered = {tool["name"] for tool in offered_tools(conversation)}
+    calls = tuple(Call(name, arguments) for name, arguments in errand.calls if name in offered)
+    return (calls,) if errand.together and conversation.parallel and calls else tuple((call,) for call in calls)
 
 
 def offered_tools(conversation: Conversation) -> tuple[JsonObject, ...]:

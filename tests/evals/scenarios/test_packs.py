@@ -1,0 +1,196 @@
+"""The packs: enough instances, clean tools, the right solution passes and wrong ones fail with the right class."""
+
+from typing import Any
+
+import pytest
+
+from tests.evals.records import calling, ended, failing, result, saying
+from tests.evals.trial import HandTrial
+from toolbench.engine.events import End, Ended, ExchangeError, ToolResult, TurnRecord
+from toolbench.engine.lint import lint_tools
+from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.validation import schema_errors
+from toolbench.evals import scenarios
+from toolbench.evals.scenarios import packs
+from toolbench.evals.trials import DRAWN
+
+PACKS = [scenario for scenario in scenarios.all() if isinstance(scenario, packs.PackScenario)]
+CALLING = [one for one in PACKS if one.group != "restraint"]
+ONE_CALL = [one for one in CALLING if one.group not in ("recovery", "parallel")]
+
+
+def trial_of(slug: str, seed: int = 3) -> HandTrial:
+    return HandTrial(slug, DRAWN, seed)
+
+
+def solution(trial: HandTrial) -> list[ToolResult]:
+    return [result(call["tool"], call["arguments"]) for call in trial.values["calls"]]
+
+
+def reply(trial: HandTrial) -> str:
+    asks = "Which one is meant?" if trial.instance.scenario == "restraint_missing" else "Here it is."
+    return " ".join([asks, *trial.values["reply"]])
+
+
+def finished(trial: HandTrial, *turns: TurnRecord) -> Ended:
+    """With the reply where the task goes on after the calls."""
+    if turns and trial.instance.layer.get("max_turns") == 1:
+        return ended(*turns, end=End.MAX_TURNS_EXCEEDED)
+    return ended(*turns, saying(len(turns), reply(trial)))
+
+
+def faulty(trial: HandTrial) -> list[TurnRecord]:
+    """The calls that have to fail before the right one."""
+    scenario = trial.scenario
+    assert isinstance(scenario, packs.PackScenario)
+    code = scenario.fault_codes[0] if scenario.fault_codes else ""
+    failed = result(trial.values["calls"][0]["tool"], trial.values["calls"][0]["arguments"], code=code)
+    return [calling(turn, failed) for turn in range(scenario.straight_requests - 2)]
+
+
+def passing(trial: HandTrial) -> Ended:
+    before = faulty(trial) if trial.scenario.group == "recovery" else []
+    turns = [*before, calling(len(before), *solution(trial))] if trial.values["calls"] else []
+    return finished(trial, *turns)
+
+
+@pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
+def test_there_are_twenty_instances_and_more(scenario: packs.PackScenario) -> None:
+    drawn = [scenario.draw(seed) for seed in range(30)]
+    assert len({instance.user_text for instance in drawn}) >= 20
+    assert len({instance.system for instance in drawn}) == len(scenario.system)
+
+
+@pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
+def test_no_provider_is_troubled_by_the_tools_and_the_wanted_calls_are_valid(scenario: packs.PackScenario) -> None:
+    for seed in range(5):
+        instance = scenario.draw(seed)
+        tools = {tool.name: tool for tool in instance.tools}
+        assert lint_tools(instance.tools) == ()
+        assert [schema_errors(tools[call["tool"]], call["arguments"]) for call in instance.values["calls"]] == [
+            () for _ in instance.values["calls"]
+        ]
+
+
+@pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
+def test_the_right_solution_passes_and_takes_the_requests_of_the_straight_way(scenario: packs.PackScenario) -> None:
+    for seed in range(3):
+        trial = trial_of(scenario.slug, seed)
+        record = passing(trial)
+        verdict = trial.judge(record)
+        assert (verdict.outcome, verdict.sentence) == ("pass", "")
+        assert len(record.turns) == scenario.straight_requests
+        assert verdict.parity_pass is None
+
+
+@pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
+def test_a_dead_a_refusing_and_a_silent_endpoint_pass_nothing(scenario: packs.PackScenario) -> None:
+    dead = ExchangeError("connection_refused", "Nobody listens.", None)
+    refusing = ExchangeError("http_400", "No.", 400, infrastructure=False)
+    for error, outcome in ((dead, "infra"), (refusing, "fail")):
+        record = ended(failing(0, error), end=End.PROVIDER_ERROR, error=error)
+        assert trial_of(scenario.slug).judge(record).outcome == outcome
+    assert trial_of(scenario.slug).judge(ended(saying(0, ""))).failure_class == "empty_answer"
+
+
+@pytest.mark.parametrize("scenario", CALLING, ids=lambda one: one.slug)
+def test_an_answer_in_words_calls_no_tool(scenario: packs.PackScenario) -> None:
+    trial = trial_of(scenario.slug)
+    assert trial.judge(ended(saying(0, reply(trial)))).failure_class == "no_tool_calls"
+
+
+def altered(value: Any) -> Any:
+    """The same shape with another value at its first leaf."""
+    if isinstance(value, dict):
+        key = next(iter(value))
+        return {**value, key: altered(value[key])}
+    if isinstance(value, list):
+        return [altered(value[0]), *value[1:]]
+    return value + 1 if isinstance(value, int) else "something else"
+
+
+@pytest.mark.parametrize("scenario", CALLING, ids=lambda one: one.slug)
+def test_a_wrong_value_is_named_with_its_path(scenario: packs.PackScenario) -> None:
+    trial = trial_of(scenario.slug)
+    call, *others = trial.values["calls"]
+    rest = [result(one["tool"], one["arguments"]) for one in others]
+    wrong = calling(0, result(call["tool"], altered(call["arguments"])), *rest)
+    verdict = trial.judge(finished(trial, wrong))
+    assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_arguments")
+    assert verdict.first_bad is not None
+    assert verdict.first_bad.path.startswith(f"$.{next(iter(call['arguments']))}")
+
+
+@pytest.mark.parametrize("scenario", ONE_CALL, ids=lambda one: one.slug)
+def test_another_tool_and_one_call_too_many_are_told_apart(scenario: packs.PackScenario) -> None:
+    trial = trial_of(scenario.slug)
+    right = solution(trial)
+    other = next(tool for tool in trial.instance.tools if tool.name != right[0].call.name)
+    assert trial.judge(finished(trial, calling(0, result(other.name, {})))).failure_class == "wrong_tool"
+    assert trial.judge(finished(trial, calling(0, *right, *right))).failure_class == "too_many_calls"
+
+
+@pytest.mark.parametrize("slug", [one.slug for one in PACKS if one.group == "restraint"])
+def test_a_call_that_nobody_needs_is_needless(slug: str) -> None:
+    trial = trial_of(slug)
+    record = ended(calling(0, result("set_alarm", {"hour": 7})), saying(1, reply(trial)))
+    assert trial.judge(record).failure_class == "needless_call"
+
+
+@pytest.mark.parametrize("slug", ["restraint_plain", "restraint_missing", "restraint_answered", "recovery_none"])
+def test_a_reply_that_does_not_say_it_is_wrong(slug: str) -> None:
+    trial = trial_of(slug)
+    turns = [calling(0, *solution(trial))] if trial.values["calls"] else []
+    assert trial.judge(ended(*turns, saying(len(turns), "All is well."))).failure_class == "wrong_reply"
+
+
+def test_calls_one_after_the_other_are_not_parallel() -> None:
+    trial = trial_of("parallel_same")
+    turns = [calling(place, one) for place, one in enumerate(solution(trial))]
+    assert trial.judge(ended(*turns, end=End.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
+    short = trial_of("parallel_mixed")
+    left_out = finished(short, calling(0, *solution(short)[:2]))
+    assert short.judge(left_out).failure_class == "missing_call"
+
+
+@pytest.mark.parametrize("slug", ["recovery_busy", "recovery_crash", "recovery_slow", "recovery_unserializable"])
+def test_who_gives_up_after_a_fault_is_seen_to_give_up(slug: str) -> None:
+    trial = trial_of(slug)
+    verdict = trial.judge(finished(trial, *faulty(trial)))
+    assert (verdict.failure_class, verdict.behaviour_seen) == ("gave_up_after_error", True)
+
+
+def test_who_asks_for_little_at_once_has_avoided_the_large_result() -> None:
+    trial = trial_of("recovery_oversized")
+    call = trial.values["calls"][0]
+    few = calling(0, result("list_orders", {**call["arguments"], "limit": 3}))
+    verdict = trial.judge(finished(trial, few))
+    assert (verdict.outcome, verdict.behaviour_seen, verdict.avoided) == ("pass", False, True)
+
+
+@pytest.mark.parametrize("count", [5, 20, 60, 128])
+def test_so_many_tools_are_shown_with_near_duplicates_of_the_right_one(count: int) -> None:
+    for seed in range(10):
+        trial = trial_of(f"tool_count_{count}", seed)
+        names = [tool.name for tool in trial.instance.tools]
+        right = trial.values["calls"][0]["tool"]
+        noun = right.partition("_")[2]
+        assert (len(set(names)), right in names) == (count, True)
+        assert any(noun in name for name in names if name != right)
+
+
+def test_the_line_that_matters_is_there_once() -> None:
+    for lines in (20, 150, 600, 1900):
+        instance = trial_of(f"long_context_{lines}").instance
+        name = f"{instance.values['first']} {instance.values['last']}"
+        assert len(instance.user_text.splitlines()) == lines + 2
+        assert instance.user_text.count(f"The parcel for {name} lies in locker {instance.values['number']}.") == 1
+        assert instance.user_text.count(f"The parcel for {name} lies") == 1
+
+
+def test_a_slow_tool_has_its_time_and_no_more() -> None:
+    def limit(tool: ToolDefinition) -> float | None:
+        return tool.timeout_seconds
+
+    assert [limit(tool) for tool in trial_of("recovery_slow").instance.tools] == [0.2, 0.2]
+    assert [limit(tool) for tool in trial_of("recovery_none").instance.tools] == [None, None]

@@ -1,0 +1,101 @@
+"""Tools that fail on purpose: what goes wrong is said per tool, how often, and what makes it right again."""
+
+import asyncio
+import copy
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.workspace import refusal
+
+UNREADABLE = "Internal gateway page: <html><head><title>50"
+ROW = {"order": 1000, "state": "kept for the archive", "note": "nothing else is known of it"}
+
+
+class FaultyAnswers:
+    """Fixed answers by tool, with faults before them. A fault names its `tool` and `kind`; `times` (1 when not said) is
+    how many of the tool's first calls it befalls, or its own condition decides. The snapshot keeps the calls."""
+
+    def __init__(self, answers: JsonObject, faults: Sequence[JsonObject] = ()) -> None:
+        self._answers = dict(answers)
+        self._faults = {fault["tool"]: fault for fault in faults}
+        self._called: list[JsonObject] = []
+        self._numbers: Counter[str] = Counter()
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Raises ToolArgumentError for arguments it refuses, RuntimeError where it is to crash; a slow answer is an
+        awaitable."""
+        if name not in self._answers:
+            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+        self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
+        self._numbers[name] += 1
+        answer = copy.deepcopy(self._answers[name])
+        fault = self._faults.get(name)
+        if fault is None or not _befalls(fault, arguments, self._numbers[name]):
+            return answer
+        return KINDS[fault["kind"]](fault, answer)
+
+    def snapshot(self) -> JsonObject:
+        return {"called": copy.deepcopy(self._called)}
+
+
+class Slow:
+    """An answer that comes after some seconds."""
+
+    def __init__(self, seconds: float, answer: object) -> None:
+        self._seconds = seconds
+        self._answer = answer
+
+    def __await__(self) -> Generator[Any, None, object]:
+        yield from asyncio.sleep(self._seconds).__await__()
+        return self._answer
+
+
+def _befalls(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
+    if "prefix" in fault:
+        return not str(arguments.get(fault["argument"], "")).startswith(fault["prefix"])
+    if "most" in fault:
+        given = arguments.get(fault["argument"])
+        return not isinstance(given, int) or given > fault["most"]
+    return number <= int(fault.get("times", 1))
+
+
+def _busy(fault: JsonObject, answer: object) -> object:
+    return refusal(fault["tool"], "SERVICE_BUSY", "the service is busy; the same call may be made again")
+
+
+def _crashes(fault: JsonObject, answer: object) -> object:
+    raise RuntimeError("this tool fails on purpose")
+
+
+def _refuses(fault: JsonObject, answer: object) -> object:
+    raise ToolArgumentError(f"{fault['argument']} must begin with {fault['prefix']}")
+
+
+def _slow(fault: JsonObject, answer: object) -> object:
+    return Slow(float(fault["seconds"]), answer)
+
+
+def _oversized(fault: JsonObject, answer: object) -> object:
+    return {"orders": [ROW] * int(fault["rows"])}
+
+
+def _unserializable(fault: JsonObject, answer: object) -> object:
+    return {"order": object()}
+
+
+def _malformed(fault: JsonObject, answer: object) -> object:
+    return UNREADABLE
+
+
+KINDS: dict[str, Callable[[JsonObject, object], object]] = {
+    "busy": _busy,
+    "crashes": _crashes,
+    "refuses": _refuses,
+    "slow": _slow,
+    "oversized": _oversized,
+    "unserializable": _unserializable,
+    "malformed": _malformed,
+}

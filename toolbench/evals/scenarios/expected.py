@@ -1,0 +1,200 @@
+"""Judging a task by the calls it wants: each once, no other, and what the reply has to say."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.events import End, Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.evals import judging
+from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.evidence import Called, any_calls, called, calls_in, error_codes
+from toolbench.evals.sentences import shown
+from toolbench.evals.trials import Check, Instance, Verdict
+
+RULE = "Every wanted call is made once with the wanted arguments ({calls}), and no other call succeeds."
+NO_CALL_RULE = "No tool is called, and the reply says something."
+ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """`calls` are {tool, arguments, any}: `any` names arguments that do not matter. With `together` they come in one
+    message. Every text of `reply` has to be in the final text; `question` wants it to ask. `faults` are error codes
+    that belong to the task; `repeats` allows a wanted call to be made again."""
+
+    calls: tuple[JsonObject, ...]
+    together: bool = False
+    reply: tuple[str, ...] = ()
+    question: bool = False
+    faults: tuple[str, ...] = ()
+    repeats: bool = False
+    one_turn: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    path: str
+    wanted: object
+    given: object
+
+    def sentence(self) -> str:
+        if self.wanted is ABSENT:
+            return f"{self.path} is {shown(self.given)}; nothing was asked for there."
+        given = "missing" if self.given is ABSENT else shown(self.given)
+        return f"{self.path} is {given}; {shown(self.wanted)} was asked for."
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """`missing` are wanted calls nobody made, `extra` calls that succeeded and were not wanted."""
+
+    missing: tuple[JsonObject, ...]
+    extra: tuple[Called, ...]
+
+
+def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
+    """The case study has no such scenario, so there is no parity pass. A task of one turn may run out of it."""
+    matched = _match(ended, expected)
+    checks = (*_call_checks(ended, expected, matched), *_reply_checks(ended, expected))
+    faults = tuple(expected.faults)
+    seen = any(set(error_codes(one.result)) & set(faults) for one in called(ended)) if faults else None
+    good = {End.FINAL, End.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {End.FINAL}
+    case = judging.Case(
+        instance=instance,
+        ended=ended,
+        rule=_rule(expected),
+        checks=checks,
+        parity_checks=None,
+        otherwise=_otherwise(ended, expected, matched),
+        good_ends=frozenset(good),
+        needs_tools=bool(expected.calls),
+        behaviour_seen=seen,
+        avoided=seen is False and all(check.ok for check in checks),
+        expected=faults,
+    )
+    return judging.judge(case)
+
+
+def first_difference(wanted: Any, given: Any, path: str = "$") -> Difference | None:
+    """Where two JSON values differ first; None for the same. Case and white space around and between words do not
+    matter, nor does a null for what was not asked for."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        return _in_objects(wanted, given, path)
+    if isinstance(wanted, list) and isinstance(given, list) and len(wanted) == len(given):
+        pairs = enumerate(zip(wanted, given, strict=True))
+        found = (first_difference(one, other, f"{path}[{place}]") for place, (one, other) in pairs)
+        return next((one for one in found if one), None)
+    same = type(wanted) is not bool and type(given) is not bool and _plain(wanted) == _plain(given)
+    return None if same or wanted is given else Difference(path, wanted, given)
+
+
+def _in_objects(wanted: JsonObject, given: JsonObject, path: str) -> Difference | None:
+    for key, value in wanted.items():
+        if found := first_difference(value, given.get(key, ABSENT), f"{path}.{key}"):
+            return found
+    extra = next((key for key, value in given.items() if key not in wanted and value is not None), None)
+    return Difference(f"{path}.{extra}", ABSENT, given[extra]) if extra is not None else None
+
+
+def _plain(value: object) -> object:
+    return " ".join(value.split()).casefold() if isinstance(value, str) else value
+
+
+def _difference(one: Called, wanted: JsonObject) -> Difference | None:
+    free = wanted.get("any", ())
+    given = {key: value for key, value in (one.result.arguments or {}).items() if key not in free}
+    return first_difference(wanted["arguments"], given)
+
+
+def _meets(one: Called, wanted: JsonObject) -> bool:
+    return one.tool == wanted["tool"] and _difference(one, wanted) is None
+
+
+def _match(ended: Ended, expected: Expected) -> _Matched:
+    missing, extra = list(expected.calls), []
+    for one in called(ended):
+        if not one.ok or one.result.schema_errors:
+            continue
+        hit = next((wanted for wanted in missing if _meets(one, wanted)), None)
+        if hit is not None:
+            missing.remove(hit)
+        elif not (expected.repeats and any(_meets(one, wanted) for wanted in expected.calls)):
+            extra.append(one)
+    return _Matched(tuple(missing), tuple(extra))
+
+
+def _call_checks(ended: Ended, expected: Expected, matched: _Matched) -> tuple[Check, ...]:
+    if not expected.calls:
+        return (Check("calls no tool", not any_calls(ended)),)
+    names = ", ".join(wanted["tool"] for wanted in matched.missing)
+    checks = [
+        Check("every wanted call is made", not matched.missing, f"missing: {names}" if names else ""),
+        Check("no other call succeeds", not matched.extra),
+    ]
+    if expected.together:
+        checks.append(Check("the calls come in one message", _together(ended, expected)))
+    return tuple(checks)
+
+
+def _together(ended: Ended, expected: Expected) -> bool:
+    return any(calls_in(record) >= len(expected.calls) for record in ended.turns)
+
+
+def _reply_checks(ended: Ended, expected: Expected) -> tuple[Check, ...]:
+    said = f"the final text is {ended.final_text[:80]!r}"
+    checks = [_says(text, ended.final_text, said) for text in expected.reply]
+    if expected.question:
+        asks = re.search(r"[??؟]", ended.final_text) is not None
+        checks.append(Check("asks for what is missing", asks, "" if asks else said))
+    if not expected.calls and not checks:
+        checks.append(Check("says something", bool(ended.final_text.strip())))
+    return tuple(checks)
+
+
+def _says(text: str, final: str, said: str) -> Check:
+    found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", final, re.IGNORECASE) is not None
+    return Check(f"the reply says {text}", found, "" if found else said)
+
+
+def _rule(expected: Expected) -> str:
+    calls = ", ".join(f"{wanted['tool']} {shown(wanted['arguments'])}" for wanted in expected.calls)
+    parts = [RULE.format(calls=calls) if calls else NO_CALL_RULE]
+    parts += ["All in one message."] if expected.together else []
+    parts += [f"The reply says {', '.join(expected.reply)}."] if expected.reply else []
+    parts += ["The reply asks for what is missing."] if expected.question else []
+    return " ".join(parts)
+
+
+def _otherwise(ended: Ended, expected: Expected, matched: _Matched) -> Problem:
+    """What to say when every call went well and the trial still fails."""
+    if not expected.calls and any_calls(ended):
+        turn = next(record.turn for record in ended.turns if calls_in(record))
+        return Problem("needless_call", at(turn, path=CALLS, what="a tool is called, and none is wanted."))
+    if expected.calls and not any_calls(ended):
+        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
+    if matched.extra:
+        return _of_extra(matched.extra[0], matched.missing, expected.calls)
+    last = last_turn(ended)
+    if matched.missing:
+        what = f"the run ends here; {matched.missing[0]['tool']} was not called as wanted."
+        return Problem("missing_call", at(last, path=CALLS, what=what))
+    if expected.together and not _together(ended, expected):
+        what = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
+        return Problem("not_parallel", at(0, path=CALLS, what=what))
+    wrong = next((check for check in _reply_checks(ended, expected) if not check.ok), None)
+    return Problem("wrong_reply", at(last, path=CONTENT, what=f"{wrong.detail if wrong else 'there is no reply'}."))
+
+
+def _of_extra(one: Called, missing: Sequence[JsonObject], calls: Sequence[JsonObject]) -> Problem:
+    names = [wanted["tool"] for wanted in calls]
+    if one.tool not in names:
+        what = f"{one.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
+        return Problem("wrong_tool", at(one.turn, call=one.place, what=what))
+    meant = next((wanted for wanted in missing if wanted["tool"] == one.tool), None)
+    found = _difference(one, meant) if meant else None
+    if found is None:
+        what = f"{one.tool} was called once more than wanted."
+        return Problem("too_many_calls", at(one.turn, call=one.place, what=what))
+    return Problem("wrong_arguments", at(one.turn, call=one.place, path=found.path, what=found.sentence()))

@@ -1,0 +1,26 @@
+"""Long context: the one line that matters, somewhere among many of the same kind."""
+
+from collections.abc import Mapping
+from itertools import product
+from random import Random
+from typing import Any
+
+from toolbench.evals.scenarios.wording import fill
+
+
+def padded(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
+    """The text below `lines` lines, one of them filled with `values`, no other with the same names. Without rows the
+    text as it is."""
+    if "lines" not in rows:
+        return text
+    own = (values["first"], values["last"])
+    names = [pair for pair in product(rows["first"], rows["last"]) if pair != own]
+    drawn = source.sample(names, rows["lines"] - 1)
+    lines = [_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn]
+    lines.insert(source.randrange(len(lines)), _line(rows["text"], *own, values["number"]))
+    return "\n".join([*lines, "", text])
+
+
+def _line(text: str, first: str, last: str, number: int) -> str:
+    line: str = fill(text, {"first": first, "last": last, "number": str(number)})
+    return line
