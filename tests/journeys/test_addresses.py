@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from toolbench.lab.compare_query import AXES
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
@@ -41,12 +42,15 @@ TRIAL_FILTER: tuple[str, ...] = (
     "demo",
 )
 TRIAL_FILTER += ("failure_class", "signature", "label", "search", "sort", "page")
+COMPARING = tuple(f"{side}{axis}" for side in ("", "a_", "b_") for axis in AXES)
+COMPARING += ("metric", "group", "kind", "how", "points", "demo")
 PLANNING = tuple(LaunchForm.base_fields)
 CONNECTING = tuple(ProviderForm.base_fields)
 NAMES = {
     "first": ("look",),
     "matrix": ("scope", "run", "metric", "target", "q", "group", "cell"),
     "matrix-export": ("scope", "run", "metric", "target", "q", "group"),
+    "compare": COMPARING,
     "run-new": PLANNING,
     "run": ("config", "scenario"),
     "run-act": ("action", "label", "cell", "count", "request_cap", "token_cap"),

@@ -9,6 +9,7 @@ TOLD = ("/probes/", "/compatibility/", "/families/")
 PLACES = (
     ("Start", "/", ()),
     ("Matrix", "/matrix/", ()),
+    ("Compare", "/compare/", ()),
     ("Runs", "/runs/", ()),
     ("Trials", "/trials/", ()),
     ("Latency", "/latency/", ()),

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from toolbench.web.views import (
+    compare,
     compatibility,
     decide,
     first,
@@ -30,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", first.show, name="first"),
     path("matrix/", matrix.show, name="matrix"),
     re_path(r"^matrix/export\.(?P<kind>csv|json|md)$", matrix.export, name="matrix-export"),
+    path("compare/", compare.show, name="compare"),
     path("sign-in/", sign_in.show, name="sign-in"),
     path("sign-in/<str:token>/", sign_in.follow, name="sign-in-link"),
     path("sign-out/", sign_in.leave, name="sign-out"),

@@ -1,6 +1,5 @@
-"""Golden numbers of intervals, of the trials that decide, and of the case study's percentiles."""
+"""Golden numbers of intervals and of the trials that decide."""
 
-import math
 from typing import Any
 
 import pytest
@@ -24,23 +23,6 @@ def test_wilson_intervals_are_to_the_last_digit_those_of_scipy(n: int) -> None:
     for k in {0, 1, n // 3, n - 1, n}:
         interval: Any = reference.binomtest(k, n).proportion_ci(0.95, method="wilson")
         assert stats.wilson(k, n) == (interval.low, interval.high)
-
-
-@pytest.mark.parametrize("n", [2, 5, 6, 59, 60, 61, 500])
-@pytest.mark.parametrize("q", [0.5, 0.95])
-def test_quantiles_and_their_intervals_are_those_of_scipy(n: int, q: float) -> None:
-    values = [float(1 + place * place % 97) for place in range(n)]
-    found = stats.quantile(values, q)
-    interval: Any = reference.quantile_test(values, q=found.value, p=q).confidence_interval(0.95)
-    ends = [math.nan if end is None else end for end in (found.low, found.high)]
-    assert ends == pytest.approx([interval.low, interval.high], nan_ok=True)
-    assert found.value == pytest.approx(float(reference.quantile(values, q)))
-
-
-def test_an_interval_end_that_needs_more_values_is_left_open() -> None:
-    assert stats.quantile([5.0], 0.5) == stats.Quantile(5.0, None, None)
-    wide = stats.quantile([float(n) for n in range(1, 101)], 0.5)
-    assert (wide.low, wide.value, wide.high) == (40.0, 50.5, 61.0)
 
 
 def test_where_nothing_was_tried_everything_is_possible() -> None:
@@ -84,16 +66,16 @@ def test_a_target_is_a_fraction_between_0_and_1(target: float) -> None:
         stats.more_trials_to_clear(1, 1, target)
 
 
-@pytest.mark.parametrize(
-    ("count", "q", "index"),
-    [
-        (1, 95, 0), (4, 95, 3), (10, 95, 9), (20, 95, 19), (21, 95, 19), (40, 95, 38), (50, 95, 47), (100, 95, 95),
-        (2, 50, 1), (10, 50, 5), (50, 50, 25),
-    ],
-)  # fmt: skip
-def test_parity_percentiles_take_the_published_index(count: int, q: int, index: int) -> None:
-    assert stats.parity_percentile(list(range(count, 0, -1)), q) == index + 1
+@pytest.mark.parametrize("n", [1, 7, 40, 1450])
+def test_exact_intervals_are_those_of_scipy(n: int) -> None:
+    for k in {0, 1, n // 3, n - 1, n}:
+        interval: Any = reference.binomtest(k, n).proportion_ci(0.95, method="exact")
+        assert stats.clopper_pearson(k, n) == pytest.approx((interval.low, interval.high))
 
 
-def test_parity_percentile_of_nothing_is_0() -> None:
-    assert stats.parity_percentile([], 95) == 0.0
+def test_an_exact_interval_takes_effective_counts() -> None:
+    low, high = stats.clopper_pearson(4.5, 5.0)
+    assert 0 < low < 0.9 < high < 1
+    assert stats.clopper_pearson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="is no rate"):
+        stats.clopper_pearson(2, 1)

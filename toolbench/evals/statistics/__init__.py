@@ -1,0 +1,16 @@
+"""Statistics of trials: shares, quantiles, differences, pairs, clusters, many comparisons at once, power."""
+
+from toolbench.evals.statistics.quantiles import P95_LEAST, Quantile, parity_percentile, quantile
+from toolbench.evals.statistics.shares import LEVEL, Z, clopper_pearson, more_trials_to_clear, wilson
+
+__all__ = [
+    "LEVEL",
+    "P95_LEAST",
+    "Quantile",
+    "Z",
+    "clopper_pearson",
+    "more_trials_to_clear",
+    "parity_percentile",
+    "quantile",
+    "wilson",
+]

@@ -1,0 +1,37 @@
+"""How many trials would tell, before they are run; and how far apart two equal sides come to lie."""
+
+from math import ceil, sqrt
+
+from scipy.special import ndtri
+
+from toolbench.evals.statistics.shares import Z
+
+POWER = 0.8
+
+
+def trials_to_find(points: float, *, share: float, power: float = POWER) -> int:
+    """Trials on each side after which a side that is `points` (a fraction) worse than `share` is told apart in
+    `power` of all comparisons, by the exact test at 5 %: the normal approximation with the correction of Casagrande,
+    Pike and Smith. A share too low to be lowered is raised instead. Raises ValueError unless 0 < points < 1."""
+    if not 0 < points < 1:
+        raise ValueError(f"a difference is a fraction between 0 and 1, not {points}")
+    first = min(max(share, 0.0), 1.0)
+    second = first - points if first >= points else min(1.0, first + points)
+    gap, mean = abs(first - second), (first + second) / 2
+    spread = Z * sqrt(2 * mean * (1 - mean)) + ndtri(power) * sqrt(first * (1 - first) + second * (1 - second))
+    plain = (spread / gap) ** 2
+    return ceil(plain / 4 * (1 + sqrt(1 + 4 / (plain * gap))) ** 2)
+
+
+def least_found(trials: int, *, share: float, power: float = POWER) -> float | None:
+    """The smallest difference, in whole points as a fraction, that so many trials a side would find; None when they
+    would find none."""
+    reachable = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
+    return next((points for points in reachable if trials_to_find(points, share=share, power=power) <= trials), None)
+
+
+def noise(share: float, first: int, second: int) -> float:
+    """How far apart two equal sides come to lie in 95 of 100 comparisons, at most; 1 where one was not tried."""
+    if not first or not second:
+        return 1.0
+    return min(1.0, Z * sqrt(share * (1 - share) * (1 / first + 1 / second)))

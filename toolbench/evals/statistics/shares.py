@@ -1,0 +1,49 @@
+"""What may be said of a count: the interval of a share, and the trials that would decide.
+
+Which interval when: Wilson wherever a rate of independent trials is shown, since it is near 95 % on average and narrow;
+exact (Clopper-Pearson) where trials hang together (on the effective number, after Korn and Graubard) or where a bound
+is a promise, since it never covers less than 95 %."""
+
+import math
+
+from scipy.special import betaincinv, ndtri
+
+LEVEL = 0.95
+Z = float(ndtri((1 + LEVEL) / 2))
+
+
+def wilson(k: float, n: float) -> tuple[float, float]:
+    """The ends of the 95 % Wilson interval of k of n, as fractions; (0, 1) when nothing was tried. Raises ValueError
+    unless 0 <= k <= n."""
+    if not 0 <= k <= n:
+        raise ValueError(f"{k} of {n} is no rate")
+    if n == 0:
+        return 0.0, 1.0
+    share, whole = k / n, 2 * (n + Z**2)
+    centre = (2 * n * share + Z**2) / whole
+    half = Z / whole * math.sqrt(4 * n * share * (1 - share) + Z**2)
+    return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
+
+
+def more_trials_to_clear(k: int, n: int, target: float) -> int | None:
+    """How many more trials at the share seen would lift the interval to `target`, a fraction; None when that share
+    never would. Raises ValueError unless the target lies between 0 and 1.
+
+    With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)²."""
+    if not 0 < target < 1:
+        raise ValueError(f"a target is a fraction between 0 and 1, not {target}")
+    if n == 0 or k / n <= target:
+        return None
+    needed = math.ceil(Z**2 * target * (1 - target) / (k / n - target) ** 2)
+    return max(0, needed - n)
+
+
+def clopper_pearson(k: float, n: float) -> tuple[float, float]:
+    """The ends of the 95 % exact interval of k of n, as fractions; (0, 1) when nothing was tried. Counts may be
+    effective ones, so they need not be whole. Raises ValueError unless 0 <= k <= n."""
+    if not 0 <= k <= n:
+        raise ValueError(f"{k} of {n} is no rate")
+    tail = (1 - LEVEL) / 2
+    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
+    return low, high
