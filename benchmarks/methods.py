@@ -1,0 +1,77 @@
+"""The same small model asked in every way: how often its first answer is a valid call, how often the task is done, how
+long a trial takes and what it costs in tokens.
+
+`python -m benchmarks.methods --trials 30`, beside a running `make up` with its local model. Launches one run of
+`weather` at the case study's own wording, waits for its end, and prints a table. The run stays, with every trace."""
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+import benchmarks.ready  # noqa: F401
+from toolbench.lab.launching import launch
+from toolbench.lab.local_run import EXAMPLES, OWN, TOOLS
+from toolbench.lab.models import Model, Run, RunConfig, Trial
+from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.run_request import ConfigChoice, RunRequest
+
+WAYS = {
+    ("native", OWN, ""): "native, the model's own template",
+    ("native", TOOLS, ""): "native, our tool template",
+    ("native", TOOLS, EXAMPLES): "native + examples",
+    ("text_json", TOOLS, ""): "prompt (text JSON)",
+    ("text_json", TOOLS, EXAMPLES): "text JSON + examples",
+    ("template", TOOLS, ""): "template",
+    ("template", TOOLS, EXAMPLES): "template + examples",
+    ("constrained", TOOLS, ""): "constrained",
+    ("constrained", TOOLS, EXAMPLES): "constrained + examples",
+}
+HEAD = ("way", "valid", "right", "median trial s", "tokens read", "tokens written")
+LOOK_SECONDS = 2.0
+
+
+def asked(trials: int) -> RunRequest:
+    model = {name: Model.objects.get(provider__service=name).pk for name in (OWN, TOOLS)}
+    configs = tuple(
+        ConfigChoice(model=model[service], method=method, examples=examples) for method, service, examples in WAYS
+    )
+    return RunRequest(title="One tiny model, every method", configs=configs, scenarios=("weather",), trials=trials)
+
+
+def await_end(run: Run) -> None:
+    open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
+    while left := open_trials.count():
+        print(f"{left} trials left", flush=True)
+        time.sleep(LOOK_SECONDS * 10)
+
+
+def table(run: Run) -> Iterator[Sequence[str]]:
+    """One row per way. `valid`: the trials with an answer in which a call fitted the tool's schema."""
+    for config in RunConfig.objects.filter(run=run).order_by("position"):
+        done = list(Trial.objects.filter(config=config, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]))
+        yield (
+            WAYS[config.method, config.service, config.examples],
+            _said(rate_of(sum(trial.valid_calls > 0 for trial in done), len(done))),
+            _said(rate_of(sum(bool(trial.task_pass) for trial in done), len(done))),
+            f"{median(trial.duration_ms or 0 for trial in done) / 1000:.1f}",
+            f"{median(trial.input_tokens for trial in done):.0f}",
+            f"{median(trial.output_tokens for trial in done):.0f}",
+        )
+
+
+def _said(rate: Rate) -> str:
+    return f"{rate.k}/{rate.n} · {rate.percent} % [{rate.low_percent}–{rate.high_percent}]"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=30)
+    run = launch(asked(parser.parse_args().trials))
+    await_end(run)
+    for row in (HEAD, ("---",) * len(HEAD), *table(run)):
+        print(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()
