@@ -21,15 +21,16 @@ from toolbench.evals.qualifying import (
 from toolbench.evals.rounding import written
 from toolbench.evals.statistics import Z
 
-NONE, ALONE, CLEAR, UNCLEAR = "none", "alone", "clear", "unclear"
+NONE, ALONE, CLEAR, UNCLEAR, CONFIRM = "none", "alone", "clear", "unclear", "confirm"
 _ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
-    unclear. `front` holds the keys of those that no other beats in everything. `chosen_among`: how many were looked
-    at; a winner among several has to be confirmed on fresh trials."""
+    unclear; confirm, only trials added by hand speak for the leader. `front` holds the keys of those that no other
+    beats in everything. `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh
+    trials."""
 
     rule: Rule
     standings: tuple[Standing, ...]
@@ -48,6 +49,10 @@ def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
     """Qualified ones first, the best of what is wanted first."""
     standings = tuple(sorted((stand(one, rule) for one in measured), key=lambda one: _place(one, rule)))
     able = [one for one in standings if one.state == "qualified"]
+    by_hand = next((one for one in standings if one.state == BY_HAND), None)
+    if not able and by_hand is not None:
+        sentence = f"{by_hand.measured.label} would qualify by trials added by hand: only fresh trials may say so."
+        return Decision(rule, standings, pareto(standings), CONFIRM, by_hand, sentence, len(standings))
     leader = able[0] if able else None
     verdict, sentence = _verdict(able, standings, rule)
     return Decision(rule, standings, pareto(standings), verdict, leader, sentence, len(standings))

@@ -57,6 +57,11 @@ class DecideQuery:
         """With a wish: cheapest only where a cost is known."""
         return self if self.want else replace(self, want=WANTS[0] if priced else WANTS[1])
 
+    @property
+    def fields(self) -> tuple[tuple[str, object], ...]:
+        """What a form sends to ask for the same."""
+        return (*((name, getattr(self, name)) for name in DEFAULTS), *(("run", run) for run in self.runs))
+
     def query(self, **changes: object) -> str:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes

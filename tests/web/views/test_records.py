@@ -1,0 +1,45 @@
+"""Records of decisions: kept by one form, reached by one address, taken away as files."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.cells import mark_stale
+from toolbench.lab.models import DecisionRecord
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 76})
+    owner_client.post("/decide/records/", {"want": "fastest", "success": "90", "within": "20", "title": "Bot"})
+    record = DecisionRecord.objects.get()
+    assert "Bot" in owner_client.get("/decide/records/").content.decode()
+    page = owner_client.get(f"/decide/records/{record.pk}/").content.decode()
+    assert "Confirm on fresh trials" in page
+    assert "data-newer" not in page
+    make_trial(cell, "fail")
+    mark_stale([cell.pk])
+    recompute_all()
+    assert "Newer data differ" in owner_client.get(f"/decide/records/{record.pk}/").content.decode()
+    whole = json.loads(owner_client.get(f"/decide/records/{record.pk}/record.json").content)
+    assert whole["evidence"][0]["tried"] == 76
+    for kind in ("csv", "md"):
+        assert "vendor/model-a" in owner_client.get(f"/decide/records/{record.pk}/record.{kind}").content.decode()
+
+
+@pytest.mark.parametrize("typed", [{"trials": "-1"}, {"trials": "x"}, {"action": "keep"}, {}, {"trials": "5"}])
+def test_a_button_that_cannot_do_its_work_says_why(owner_client: Client, typed: dict[str, str]) -> None:
+    owner_client.post("/decide/records/", {})
+    record = DecisionRecord.objects.get()
+    response = owner_client.post(f"/decide/records/{record.pk}/act/", typed, follow=True)
+    assert response.status_code == 200
+    assert 'class="banner notice error"' in response.content.decode()
+
+
+def test_an_unknown_record_is_not_found(owner_client: Client) -> None:
+    assert owner_client.get("/decide/records/999/").status_code == 404
+    assert owner_client.get("/decide/records/999/record.json").status_code == 404
