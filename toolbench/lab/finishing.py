@@ -48,7 +48,7 @@ WITH ended AS (
 )
 UPDATE lab_trial AS trial SET state = 'done', outcome = 'infra', "end" = 'PROVIDER_ERROR',
     failure_class = 'provider_deleted', sentence = 'The provider was deleted before this trial began.',
-    signature = 'provider_deleted', finished_at = clock_timestamp()
+    signature = 'provider_deleted', cause = 'never_sent', finished_at = clock_timestamp()
 FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 """
 

@@ -5,7 +5,10 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
+from toolbench.engine.asking import ask_for
 from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.policy import Policy
+from toolbench.evals.trials import Instance
 from toolbench.lab.figures import AnyStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.recording import ExchangeStep
@@ -19,6 +22,15 @@ def sent_prompt(steps: Iterable[AnyStep]) -> JsonObject:
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
     prompt = json.loads(first.request_body).get("prompt") if first else None
     return {"rendered_prompt": _hex(prompt)} if isinstance(prompt, str) else {}
+
+
+def prompt_version(policy: Policy, instance: Instance) -> str:
+    """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
+    asking = ask_for(
+        policy.method, policy.constraint, text_format=policy.text_format, instructed=policy.tool_use_prompt
+    )
+    added = asking.prompt_version if instance.tools else ""
+    return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
 
 
 async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:

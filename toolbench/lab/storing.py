@@ -16,7 +16,7 @@ from django.db import DataError, connection, transaction
 from psycopg import Cursor
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab import statements
+from toolbench.lab import causes, statements
 from toolbench.lab.budget import settle
 from toolbench.lab.claiming import give_back
 from toolbench.lab.facts import (
@@ -121,6 +121,7 @@ _OUTCOME_COLUMNS = {
     "client_lag_ms": "float8",
     "tools_dropped": "boolean",
     "rendered_prompt": "text",
+    **causes.COLUMNS,
 }
 _UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 _HEX = ("final_text", "rendered_prompt")
@@ -295,7 +296,7 @@ def _bare_row(row: JsonObject) -> JsonObject:
 
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     """The outcome with its counts, without texts and times."""
-    words = ("outcome", "end", "failure_class", "category")
+    words = ("outcome", "end", "failure_class", "category", "cause")
     kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
     sentence = "The verdict's texts could not be stored."
     return replace(outcome, columns={**kept, "sentence": sentence})

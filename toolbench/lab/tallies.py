@@ -37,6 +37,27 @@ SUMMED = (
     "parse_error_ends",
     "fallback_turns",
     "asked_again",
+    "failed_calls",
+    "missing_calls",
+    "type_calls",
+    "enum_calls",
+    "range_calls",
+    "extra_calls",
+    "ignored_calls",
+    "answered_turns",
+    "good_turns",
+    "final_answers",
+    "empty_finals",
+    "arguments_asked",
+    "arguments_right",
+    "error_trials",
+    "recovered_trials",
+    "called_rightly",
+    "called_needlessly",
+    "call_missed",
+    "rightly_silent",
+    "cached_tokens",
+    "reasoning_tokens",
 )
 
 
@@ -73,6 +94,27 @@ class Tally:
     parse_error_ends: int = 0
     fallback_turns: int = 0
     asked_again: int = 0
+    failed_calls: int = 0
+    missing_calls: int = 0
+    type_calls: int = 0
+    enum_calls: int = 0
+    range_calls: int = 0
+    extra_calls: int = 0
+    ignored_calls: int = 0
+    answered_turns: int = 0
+    good_turns: int = 0
+    final_answers: int = 0
+    empty_finals: int = 0
+    arguments_asked: int = 0
+    arguments_right: int = 0
+    error_trials: int = 0
+    recovered_trials: int = 0
+    called_rightly: int = 0
+    called_needlessly: int = 0
+    call_missed: int = 0
+    rightly_silent: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     repeating: int = 0
     cost: float | None = None
     error: float | None = None  # the least of cells that went on until decided; None where there is none

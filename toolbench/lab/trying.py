@@ -11,14 +11,16 @@ from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
 from toolbench.evals.judging import without_tools
+from toolbench.lab.causes import cause_columns
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.database_thread import DatabaseThread
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.permits import Permits, TrialGate
 from toolbench.lab.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
-from toolbench.lab.prompts import prompt_columns, sent_prompt
+from toolbench.lab.prompts import prompt_columns, prompt_version, sent_prompt
 from toolbench.lab.slots import Slots
+from toolbench.lab.stored_steps import driven_steps
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
 from toolbench.providers.door import Door
@@ -106,12 +108,12 @@ class Try:
 
     def refuse(self, failure_class: str, sentence: str) -> None:
         """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
+        refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": failure_class}
         self._end(
             {
                 **spent_columns(self.steps),
-                "outcome": "infra",
-                "end": End.PROVIDER_ERROR.value,
-                "failure_class": failure_class,
+                **refused,
+                **cause_columns(driven_steps(self.steps), refused, self.trial.scenario),
                 "category": "EXCEPTION",
                 "sentence": sentence[:4000],
                 "signature": signature(failure_class, self.trial.scenario, ""),
@@ -132,10 +134,12 @@ class Try:
         )
 
     def _columns(self, plan: TrialPlan, drive: Drive) -> JsonObject:
+        outcome = trial_columns(drive)
         return {
-            **trial_columns(drive),
+            **outcome,
+            **cause_columns(driven_steps(self.steps), outcome, self.trial.scenario),
             "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
-            "prompt_version": plan.instance.prompt_version[:40],
+            "prompt_version": prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
             "engine_version": engine_version(),
             "client_lag_ms": self.worst_lag_ms,

@@ -1,0 +1,50 @@
+"""Counts from hand-made steps, each with the denominator of its name."""
+
+from tests.evals.records import calling, result, saying
+from tests.evals.test_classifying import steps
+from toolbench.engine.messages import SchemaError
+from toolbench.evals.classifying import occurrences
+from toolbench.evals.measures import arguments_judged, call_is_expected, step_counts
+
+
+def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
+    errors = [SchemaError("$.a", "missing", ""), SchemaError("$.b", "missing", ""), SchemaError("$.c", "extra", "")]
+    wrong = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
+    wire = steps(
+        calling(0, wrong, result("state_get", {})),
+        calling(1, result("state_patch", {}), ignored=1),
+        saying(2, ""),
+        saying(3, "Done."),
+    )
+    assert step_counts(wire, occurrences(wire)) == {
+        "failed_calls": 1,
+        "missing_calls": 1,
+        "type_calls": 0,
+        "enum_calls": 0,
+        "range_calls": 0,
+        "extra_calls": 1,
+        "answered_turns": 4,
+        "good_turns": 2,
+        "final_answers": 2,
+        "empty_finals": 1,
+    }
+
+
+def test_a_blank_first_answer_is_no_empty_final() -> None:
+    wire = steps(saying(0, ""))
+    assert step_counts(wire, occurrences(wire))["empty_finals"] == 0
+
+
+def test_arguments_are_judged_only_where_a_valid_call_was_made() -> None:
+    valid, right = {"name": "one valid call of get_weather", "ok": True}, {"name": "city is Oslo", "ok": True}
+    assert arguments_judged([valid, right]) == (1, 1)
+    assert arguments_judged([valid, {**right, "ok": False}]) == (1, 0)
+    assert arguments_judged([{**valid, "ok": False}, right]) == (0, 0)
+    assert arguments_judged([{"name": "draft.foo is bar", "ok": True}]) == (0, 0)
+
+
+def test_a_call_is_due_only_where_tools_were_offered() -> None:
+    offered, withheld = steps(saying(0, "hi")), steps(saying(0, "hi", tools_sent=False))
+    assert call_is_expected(offered, control=False) is True
+    assert call_is_expected(offered, control=True) is False
+    assert call_is_expected(withheld, control=False) is None

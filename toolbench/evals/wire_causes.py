@@ -1,0 +1,50 @@
+"""The table of causes on the wire: a stable code for each, with a plain sentence, a remedy and where to go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from toolbench.evals.tables import frozen_row, read_table
+
+GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
+COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
+
+
+@dataclass(frozen=True, slots=True)
+class WireCause:
+    """One row; `link` is a page of ours. `harmless`: of no consequence by itself. The rest says what is mapped
+    onto the row, as the table's head explains."""
+
+    code: str
+    group: str
+    sentence: str
+    remedy: str
+    link: str
+    harmless: bool = False
+    exchange: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    envelope: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+
+def taxonomy_version() -> int:
+    return int(read_table("wire_causes")["version"])
+
+
+@cache
+def all_causes() -> Mapping[str, WireCause]:
+    """Every row by its code, in the table's order."""
+    rows = [WireCause(**frozen_row(row)) for row in read_table("wire_causes")["rows"]]
+    return {row.code: row for row in rows}
+
+
+def mapped(column: str, key: str) -> str:
+    """The code that `key` is mapped onto in one of COLUMNS, "" for none."""
+    return _mapping(column).get(key, "")
+
+
+@cache
+def _mapping(column: str) -> Mapping[str, str]:
+    return {key: row.code for row in all_causes().values() for key in getattr(row, column)}

@@ -1,0 +1,23 @@
+"""`manage.py reclassify`: finds the causes of stored failures again; sends nothing."""
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from toolbench.evals.wire_causes import taxonomy_version
+from toolbench.lab.causes import reclassify
+from toolbench.lab.cells import recompute_stale
+
+
+class Command(BaseCommand):
+    help = "Find the causes of stored failures again, from their stored steps. No request is sent."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--run", type=int, help="only this run")
+        parser.add_argument("--again", action="store_true", help="also trials this version has already looked at")
+
+    def handle(self, *, run: int | None, again: bool, **options: object) -> None:
+        looked, changed = reclassify(run_id=run, again=again)
+        while recompute_stale():
+            pass
+        self.stdout.write(
+            f"{looked} trials looked at by taxonomy version {taxonomy_version()}, {changed} with another cause"
+        )
