@@ -41,15 +41,15 @@ TRIAL_FILTER: tuple[str, ...] = (
     "method",
     "demo",
 )
-TRIAL_FILTER += ("failure_class", "signature", "label", "search", "sort", "page")
+TRIAL_FILTER += ("prompt", "cause", "seen", "cluster", "failure_class", "signature", "label", "search", "sort", "page")
 COMPARING = tuple(f"{side}{axis}" for side in ("", "a_", "b_") for axis in AXES)
 COMPARING += ("metric", "group", "kind", "how", "points", "demo")
 PLANNING = tuple(LaunchForm.base_fields)
 CONNECTING = tuple(ProviderForm.base_fields)
 NAMES = {
     "first": ("look",),
-    "matrix": ("scope", "run", "metric", "target", "q", "group", "cell"),
-    "matrix-export": ("scope", "run", "metric", "target", "q", "group"),
+    "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
+    "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt"),
     "compare": COMPARING,
     "run-new": PLANNING,
     "run": ("config", "scenario"),

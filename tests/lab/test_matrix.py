@@ -1,6 +1,7 @@
 """The matrix sums cells by what was asked of which model, and keeps apart what must not be mixed."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -171,8 +172,10 @@ def test_not_applicable_is_neither_pass_nor_fail() -> None:
 
 
 def answered_alike(cell: Cell, count: int = 10) -> Cell:
+    names = ("calling_turns", "answered_turns", "final_answers", "failed_calls", "arguments_asked")
+    counted: dict[str, Any] = dict.fromkeys(names, 1)
     for _ in range(count):
-        make_trial(cell, answer_hash="the same")
+        make_trial(cell, answer_hash="the same", call_expected=True, **counted)
     recompute_all()
     return cell
 
@@ -180,7 +183,7 @@ def answered_alike(cell: Cell, count: int = 10) -> Cell:
 RATES = [name for name, metric in METRICS.items() if metric.rate and not metric.of_control]
 
 
-@pytest.mark.parametrize("metric", [name for name in RATES if name != "parse"])
+@pytest.mark.parametrize("metric", RATES)
 def test_every_interval_is_withheld_where_a_deterministic_endpoint_repeats_itself(metric: str) -> None:
     answered_alike(make_cell(make_config(make_run()), deterministic=True))
     rate = get_matrix(MatrixQuery(scope="real", metric=metric)).rows[0].rate
@@ -233,5 +236,34 @@ def test_the_number_of_queries_does_not_grow_with_runs_or_trials() -> None:
         with CaptureQueriesContext(connection) as seen:
             get_matrix(REAL)
         counts.append(len(seen))
-    assert counts == [3, 3]
+    assert counts == [4, 4]
     assert not any("lab_trial" in query["sql"] or "lab_step" in query["sql"] for query in seen.captured_queries)
+
+
+def test_prompt_versions_are_pooled_split_or_chosen() -> None:
+    config = make_config(make_run())
+    cell = make_cell(config)
+    for version, outcome in (("1", "pass"), ("1", "pass")):
+        make_trial(cell, outcome, prompt_version=version, calling_turns=1)
+    make_trial(make_cell(config), "fail", prompt_version="2", calling_turns=2, parse_error_turns=1)
+    recompute_all()
+    assert len(get_matrix(REAL).rows) == 1
+    assert get_matrix(REAL).prompts == ("1", "2")
+    split = get_matrix(MatrixQuery(scope="real", metric="parse", prompt="each")).rows
+    assert [(row.prompt, row.rate.k, row.rate.n) for row in split if row.rate] == [("1", 0, 2), ("2", 1, 2)]
+    assert len({row.key for row in split}) == 2
+    assert get_trials(split[1].trials).total == 1
+    only = get_matrix(MatrixQuery(scope="real", prompt="2"))
+    assert (only.rows[0].tally.failed, only.rows[0].tally.passed) == (1, 0)
+
+
+def test_when_to_call_is_judged_with_the_controls_beside() -> None:
+    config = make_config(make_run())
+    for scenario, expected in (("happy_path", True), ("chat_plain", False)):
+        control = not expected
+        cell = make_cell(config, scenario, control=control, scenario_group="control" if control else "tools")
+        make_trial(cell, call_expected=expected)
+    recompute_all()
+    rate = get_matrix(MatrixQuery(scope="real", metric="trigger_precision")).rows[0].rate
+    assert rate is not None
+    assert (rate.k, rate.n) == (1, 2)

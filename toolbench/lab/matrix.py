@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
+from zlib import crc32
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.evals.statistics import P95_LEAST
-from toolbench.lab.matrix_query import MatrixQuery
-from toolbench.lab.metrics import METRICS, Figure, Metric, cost_per_success, tokens_per_trial
+from toolbench.lab.matrix_query import SPLIT, MatrixQuery
+from toolbench.lab.metrics import METRICS, Figure, Metric, Pool, pooled_with, rate_for
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
@@ -35,12 +36,14 @@ class ScenarioSums:
     tally: Tally
     p50: Figure | None
     p95: Figure | None
+    first_token: Figure | None
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
     """`tally` sums the tool scenarios, `control` the controls beside them. Exactly one of `rate` and `figure` is what
-    the metric asks for; both None: nothing to show. `key` names the row in the address."""
+    the metric asks for; both None: nothing to show. `key` names the row in the address. `prompt` is the prompt version
+    where rows are split by it, else None."""
 
     key: str
     provider: str
@@ -65,6 +68,7 @@ class MatrixRow:
     differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine, scenario versions
     published: str
     trials: TrialFilter  # those behind the dots
+    prompt: str | None = None
 
     @property
     def trials_query(self) -> str:
@@ -110,6 +114,7 @@ class Matrix:
     scenario_groups: tuple[str, ...]
     runs: tuple[Run, ...]  # to choose from
     warnings: tuple[str, ...]
+    prompts: tuple[str, ...]  # versions to choose from
 
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
@@ -117,7 +122,7 @@ class Matrix:
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
-    """Three queries, whatever the number of runs and trials."""
+    """Four queries, whatever the number of runs and trials."""
     found = _sums(query)
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _usual(present)
@@ -136,6 +141,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         scenario_groups=tuple(sorted(present, key=lambda name: (name != USUAL_GROUP, name))),
         runs=tuple(Run.objects.filter(deleted_at=None, simulated=query.scope == "demo").order_by("-id")[:RUN_CHOICES]),
         warnings=_warnings(rows, found),
+        prompts=_prompts(query),
     )
 
 
@@ -151,6 +157,8 @@ def settled(query: MatrixQuery) -> MatrixQuery:
 def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
     """The cells a scope means. Simulated runs are only in scope under demo or when they are named."""
     cells = Cell.objects.filter(run__deleted_at=None)
+    if query.prompt not in ("", SPLIT):
+        cells = cells.filter(prompt_version=query.prompt)
     if query.scope == "runs":
         return cells.filter(run_id__in=query.runs)
     return cells.filter(run__simulated=query.scope == "demo")
@@ -161,7 +169,8 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
-    identity = (*key, "instance_kind", "scenario_group", "control", "scenario")
+    split = ("prompt_version",) if query.prompt == SPLIT else ()
+    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario")
     enough = Q(answered__gte=P95_LEAST)
     lines = (
         cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
@@ -172,6 +181,8 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         p50_high=Max("p50_ms"),
         p95_low=Min("p95_ms", filter=enough),
         p95_high=Max("p95_ms", filter=enough),
+        token_low=Min("first_token_p50_ms"),
+        token_high=Max("first_token_p50_ms"),
         config_ids=ArrayAgg("config_id", distinct=True),
         run_ids=ArrayAgg("run_id", distinct=True),
         hashes=ArrayAgg("config__policy_hash", distinct=True),
@@ -188,7 +199,7 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
 def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
-        groups.setdefault(tuple(line[name] for name in KEY), []).append(line)
+        groups.setdefault((*(line[name] for name in KEY), line.get("prompt_version")), []).append(line)
     return list(groups.values())
 
 
@@ -208,11 +219,12 @@ def _row(
     run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
     p50, p95 = _span(one.p50 for one in scenarios), _span(one.p95 for one in scenarios)
     metric = METRICS[query.metric]
-    judged = query.target if metric.judged else None
-    rate = metric.rate(control if metric.of_control else tally, judged) if metric.rate else None
-    figures = {"p50": p50, "p95": p95, "tokens": tokens_per_trial(tally), "cost": cost_per_success(tally)}
+    parts = tuple(one.tally for one in scenarios if not one.control)
+    token = _span(one.first_token for one in scenarios)
+    pool = Pool(pooled_with(metric, tally, control), parts, p50, p95, token)
+    prompt = first["prompt_version"] if query.prompt == SPLIT else None
     return MatrixRow(
-        key=str(config_ids[0]),
+        key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
         kind=first["provider_kind"],
         model=first["model_name"],
@@ -222,8 +234,8 @@ def _row(
         again=False,
         tally=tally,
         control=control,
-        rate=rate,
-        figure=figures.get(metric.name),
+        rate=rate_for(metric, tally, control, target=query.target),
+        figure=metric.figure(pool) if metric.figure else None,
         p50=p50,
         p95=p95,
         scenarios=scenarios,
@@ -235,6 +247,7 @@ def _row(
         differing=_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
         trials=_trials(first, query, group="control" if metric.of_control else group),
+        prompt=prompt,
     )
 
 
@@ -245,6 +258,7 @@ def _scenario(line: dict[str, Any]) -> ScenarioSums:
         tally=tally_of(line),
         p50=Figure(line["p50_low"], line["p50_high"], "ms") if line["p50_low"] is not None else None,
         p95=Figure(line["p95_low"], line["p95_high"], "ms") if line["p95_low"] is not None else None,
+        first_token=Figure(line["token_low"], line["token_high"], "ms") if line["token_low"] is not None else None,
     )
 
 
@@ -279,6 +293,7 @@ def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFil
         instance_kind=line["instance_kind"],
         stream=STREAMED if line["stream"] else WHOLE,
         demo="1" if query.scope == "demo" else "",
+        prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
     )
 
 
@@ -302,6 +317,11 @@ def _summary(rows: list[MatrixRow]) -> Summary:
         control=pooled(row.control for row in rows).given_an_answer(),
         infra=sum(row.tally.infra for row in rows),
     )
+
+
+def _prompts(query: MatrixQuery) -> tuple[str, ...]:
+    found = scope_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
+    return tuple(found.values_list("prompt_version", flat=True).distinct())
 
 
 def _usual(present: set[str]) -> str:

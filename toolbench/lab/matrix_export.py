@@ -2,14 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from toolbench.evals.rounding import half_up, written
 from toolbench.lab.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
-from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.metrics import METRICS, Figure, cost_per_success, tokens_per_trial
 from toolbench.lab.models import Trial
 from toolbench.lab.published import CONTROL, Published, get_published
@@ -60,8 +60,8 @@ def export_matrix(query: MatrixQuery) -> ExportTable:
 
 
 def _measured(query: MatrixQuery) -> ExportTable:
-    """Five queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
-    matrix = get_matrix(query)
+    """Six queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
+    matrix = get_matrix(replace(query, prompt="" if query.prompt == SPLIT else query.prompt))
     trials = _trials(matrix)
     slowest, failures = _parity_p95(trials), _failures(trials)
     columns = (*SEVEN, *OURS, *_rate_columns(), *FIGURES, *COUNTS)

@@ -60,6 +60,8 @@ def get_panel(matrix: Matrix) -> Panel | None:
     target = matrix.query.target
     config = RunConfig.objects.get(pk=row.config_ids[-1])
     cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
+    if row.trials.prompt:
+        cells = cells.filter(prompt_version=row.trials.prompt)
     found = list(cells.values_list("pk", "upstreams"))
     upstreams = {name for _, names in found for name in names}
     answered = row.tally.given_an_answer(target)

@@ -9,7 +9,16 @@ from toolbench.lab.metrics import METRICS
 
 SCOPES = ("real", "runs", "demo", "published")
 TARGETS = (80, 90, 95)
-DEFAULTS: Mapping[str, object] = {"scope": "", "metric": "given", "target": 90, "q": "", "group": "", "cell": ""}
+SPLIT = "each"
+DEFAULTS: Mapping[str, object] = {
+    "scope": "",
+    "metric": "given",
+    "target": 90,
+    "q": "",
+    "group": "",
+    "prompt": "",
+    "cell": "",
+}
 
 
 class Query(Protocol):
@@ -22,8 +31,8 @@ class Query(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MatrixQuery:
-    """`scope` "" lets the page choose: one's own runs where there are any, else the published figures. `cell` is the
-    open row's key."""
+    """`scope` "" lets the page choose: one's own runs where there are any, else the published figures. `prompt` is a
+    prompt version, or SPLIT for one row per version. `cell` is the open row's key."""
 
     scope: str = ""
     runs: tuple[int, ...] = ()
@@ -31,6 +40,7 @@ class MatrixQuery:
     target: int = 90
     q: str = ""
     group: str = ""
+    prompt: str = ""
     cell: str = ""
     ignored: tuple[str, ...] = ()
 
@@ -52,6 +62,7 @@ class MatrixQuery:
             target=90 if wrong["target"] else int(given["target"] or 90),
             q=given["q"],
             group=given["group"],
+            prompt=given["prompt"],
             cell=given["cell"],
             ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
         )

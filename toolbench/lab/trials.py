@@ -45,8 +45,12 @@ class TrialFilter:
     tool_use_mode: str = ""
     instance_kind: str = ""
     stream: str = ""  # streamed or whole
+    prompt: str = ""  # version of the prompts
     failure_class: str = ""
     signature: str = ""
+    cause: str = ""  # a code of the taxonomy that the trial failed of
+    seen: str = ""  # a code that was seen in it, mended or not
+    cluster: str = ""
     label: str = ""
     search: str = ""
     demo: str = ""
@@ -129,8 +133,11 @@ COLUMNS = {
     "method": "config__method",
     "tool_use_mode": "config__tool_use_mode",
     "instance_kind": "instance_kind",
+    "prompt": "prompt_version",
     "failure_class": "failure_class",
     "signature": "signature",
+    "cause": "cause",
+    "cluster": "cause_signature",
     "label": "label",
 }
 
@@ -181,6 +188,8 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
         found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
     if filter.stream:
         found = found.filter(config__stream=filter.stream == STREAMED)
+    if filter.seen:
+        found = found.filter(causes__contains=[{"code": filter.seen}])
     if filter.runs:
         found = found.filter(run_id__in=filter.runs.split(","))
     if filter.outcome:
@@ -245,6 +254,8 @@ def _choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
     return {
         "scenario": tuple(sorted(trials.values_list("scenario", flat=True).distinct())),
         "failure_class": tuple(sorted(_without_empty(trials.values_list("failure_class", flat=True).distinct()))),
+        "cause": tuple(sorted(_without_empty(trials.values_list("cause", flat=True).distinct()))),
+        "prompt": tuple(sorted(_without_empty(trials.values_list("prompt_version", flat=True).distinct()))),
     }
 
 

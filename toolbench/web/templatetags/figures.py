@@ -7,6 +7,7 @@ from typing import Protocol
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
+from toolbench.evals.rounding import written
 from toolbench.lab.metrics import Figure
 from toolbench.lab.rates import Rate, rate_of, rounded
 
@@ -90,6 +91,8 @@ def figure(value: Figure | None) -> str:
 def _written(number: float, unit: str) -> str:
     if unit == "ms":
         return seconds(number)
+    if unit == "share":
+        return f"{written(100 * number, 1)} %"
     return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
 
 

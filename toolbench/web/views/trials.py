@@ -13,7 +13,8 @@ from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
 from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page
 
-SHOWN = {"outcome", "scenario", "failure_class", "sort", "search"}
+OF_RUN = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
+SHOWN = {"outcome", "sort", "search", *OF_RUN}
 
 
 @require_safe
@@ -21,7 +22,7 @@ def list(request: HttpRequest) -> HttpResponse:
     asked = TrialFilter.from_query(request.GET)
     number = request.GET.get("page", "1")
     found = get_trials(asked, int(number) if number.isdecimal() and len(number) < 9 else 1)
-    shown = SHOWN if asked.run else SHOWN - {"scenario", "failure_class"}
+    shown = SHOWN if asked.run else SHOWN - OF_RUN
     context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
     context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
     context |= {"previous": found.page - 1, "following": found.page + 1}
