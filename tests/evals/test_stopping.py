@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.sequential import play_cell, play_race
 from toolbench.evals.stopping import Count, Until, UntilRefused, decide
 
 
@@ -54,3 +55,20 @@ def test_a_rule_is_read_as_it_was_written() -> None:
     until = Until("width", rate="delivered", error=0.1, width=15)
     assert Until.read(until.to_json()) == until
     assert str(until) == "delivered success known within 15 points, error 10 % a cell"
+
+
+@pytest.mark.parametrize("rate", [0.85, 0.9, 0.95])
+def test_simulated_cells_err_no_oftener_than_stated(rate: float) -> None:
+    """As `python -m benchmarks.sequential` does for every published rate, with fewer runs."""
+    played = play_cell(rate, Until("threshold"), most=120, runs=400, seed=11)
+    assert played.within(0.05)
+    assert played.trials < 120
+
+
+def test_simulated_equals_are_seldom_told_apart_and_unequals_are() -> None:
+    equal = play_race([0.9, 0.9], Until("best"), most=100, runs=200, seed=11)
+    assert equal.within(0.05)
+    unequal = play_race([0.5, 0.95], Until("best"), most=200, runs=100, seed=11)
+    assert unequal.within(0.05)
+    assert unequal.decided == 1.0
+    assert unequal.trials < 80

@@ -60,6 +60,18 @@ def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedProvider, 
     assert json.loads((tmp_path / "report" / "summary.json").read_text())["models"][0]["ok"] == 4
 
 
+def test_a_run_goes_on_until_each_cell_is_decided() -> None:
+    with ScriptedProvider(fails_the_patch) as scripted:
+        scripted_model(scripted)
+        said = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
+    run = Run.objects.get()
+    assert "2 cells, 20 to 80 trials" in said
+    assert "happy_path: success given an answer 0/10 (0 %, 0 to 38, always valid, 95 %)" in said
+    assert "; decided: below the target" in said
+    assert "; decided: at or above the target" in said
+    assert (run.state, run.trials.count()) == (Run.State.FINISHED, 25)
+
+
 def test_a_dry_run_writes_and_sends_nothing(scripted: ScriptedProvider) -> None:
     scripted_model(scripted)
     assert "1 configuration, 2 cells, 4 trials" in evaluate(dry_run=True)

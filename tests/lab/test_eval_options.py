@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from toolbench.evals.stopping import Until
 from toolbench.lab.eval_options import FIVE_TAGS, OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -66,6 +67,11 @@ def test_a_flag_wins_over_its_variable() -> None:
     assert (options.strategies, options.strategy_matrix) == ("raw", False)
 
 
+def test_a_rule_is_its_name_and_what_it_needs() -> None:
+    options = read_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
+    assert options.until_decided == Until("threshold", "delivered", error=0.1, target=80).to_json()
+
+
 @pytest.mark.parametrize("environment", [{"OPENROUTER_EVAL_PRESET": "full"}, {"OPENROUTER_FULL": "1"}])
 def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) -> None:
     options = read_options({}, {**environment, "OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"})
@@ -82,6 +88,8 @@ def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) 
         ({"overrides": "[" * 100_000}, "--overrides must be a JSON object"),
         ({"tool_use_mode": "sometimes"}, "--tool-use-mode must be one of enforced, relaxed, disabled"),
         ({"fail_under": "101"}, "--fail-under must be a percentage between 0 and 100"),
+        ({"until_decided": "luck"}, "--until-decided must be a rule such as threshold"),
+        ({"until_decided": "width,width=wide"}, "--until-decided must be a rule such as threshold"),
         ({"temperature": "warm"}, "--temperature must be a number"),
     ],
 )

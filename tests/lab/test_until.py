@@ -9,7 +9,11 @@ from tests.lab.benches import launched, plays_well, request_for, scripted_model,
 from toolbench.evals.stopping import FIRST, STEP, Until
 from toolbench.lab import controlling
 from toolbench.lab.launching import LaunchRefused, expand
+from toolbench.lab.matrix import get_matrix
+from toolbench.lab.matrix_export import export_matrix
+from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Model, Run
+from toolbench.lab.run_page import get_run_page
 from toolbench.lab.sweeping import sweep
 from toolbench.lab.tallies import pooled, sums, tally, tally_of
 from toolbench.lab.until import look_at_undecided
@@ -153,3 +157,26 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     assert together == same == tally_of(grouped).delivered()
     assert together.error == 0.05
     assert tally([fixed]).delivered().interval == "Wilson, 95 %"
+
+
+def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
+    cell = sequential_cell()
+    make_trials(cell, **{"fail": 10})
+    open_one = make_cell(cell.config, "long_arguments_guard", error=0.05)
+    make_trials(open_one, **{"pass": 9, "fail": 1})
+    look_at_undecided()
+    page = get_run_page(cell.run_id)
+    assert page.until == "success given an answer against 70 %, error 5 % a cell"
+    assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
+    assert page.lines[0].answered.interval == "always valid, 95 %"
+
+
+def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> None:
+    make_trials(sequential_cell(), **{"pass": 36, "fail": 4})
+    query = MatrixQuery(scope="real")
+    assert get_matrix(query).warnings == (
+        "Some cells went on until they were decided: their intervals are valid at every look.",
+    )
+    table = export_matrix(query)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "always valid, 95 %")

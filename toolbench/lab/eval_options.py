@@ -9,6 +9,7 @@ from typing import Any
 from toolbench.engine.keys import spelled
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import MODE_ALIASES
+from toolbench.evals.stopping import Until
 
 PREFIX = "OPENROUTER_"
 FIVE_TAGS = "default,recommended,conversation,creative,tool_calling"
@@ -98,6 +99,16 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def _rule(text: str) -> JsonObject:
+    """`width,width=15,error=0.1` as evals.stopping.Until has it."""
+    name, *values = _words(text)
+    said: JsonObject = {}
+    for value in values:
+        key, _, number = value.partition("=")
+        said[key.strip()] = number.strip() if key.strip() == "rate" else float(number)
+    return Until.read({"rule": name, **said}).to_json()
+
+
 def _one_of(*names: str) -> Kind:
     def read(text: str) -> str:
         word = MODE_ALIASES.get(spelled(text), spelled(text))
@@ -124,6 +135,7 @@ NUMBER = Kind("a number", float, "X")
 SECONDS = Kind("a number of seconds; 0 or less means none", float, "SECONDS")
 PERCENT = Kind("a percentage between 0 and 100", _percent, "PERCENT")
 OBJECT = Kind('a JSON object, such as {"max_turns": 6}', _object, "JSON")
+RULE = Kind("a rule such as threshold, or threshold,target=90,error=0.05,rate=delivered", _rule, "RULE")
 SWITCH = Kind("1 or 0", _switch, "", switch=True)
 MODE = _one_of("enforced", "relaxed", "disabled")
 POLICY = _one_of("fatal", "tolerated")
@@ -176,6 +188,13 @@ class EvalOptions:
         default="typical", metadata=_row(FILTER, "simple, typical, extreme, all, or slugs", "SCENARIOS")
     )
     trials: int = field(default=1, metadata=_row(COUNT, "trials per cell", "TRIALS"))
+    until_decided: JsonObject | None = field(
+        default=None,
+        metadata=_row(
+            RULE,
+            "go on in every cell until it is decided, at most --trials often: threshold, width or best, with values",
+        ),
+    )
     instances: str = field(
         default="parity", metadata=_row(INSTANCES, "the case study's own wording, or drawn anew for every trial")
     )

@@ -51,6 +51,7 @@ def ask(options: EvalOptions) -> EvalRequest:
         streams=STREAMS[options.stream],
         scenarios=_scenarios(options),
         trials=options.trials,
+        until=options.until_decided or {},
         instance_kind=options.instances,
         tool_use_mode=options.tool_use_mode,
         tool_failure_policy=options.failure_policy,

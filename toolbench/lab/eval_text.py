@@ -6,6 +6,7 @@ from toolbench.lab.models import Cell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.run_request import Plan
 from toolbench.lab.tallies import tally
+from toolbench.lab.until import DECIDED
 
 _MOST_LEFT_OUT = 5
 
@@ -15,7 +16,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     pairs = {(config.model, config.profile) for config in plan.configs}
     yield (
         f"{_many(len(pairs), 'pair')} of model and profile, {_many(len(plan.configs), 'configuration')}, "
-        f"{_many(len(plan.cells), 'cell')}, {_many(plan.trials, 'trial')}"
+        f"{_many(len(plan.cells), 'cell')}, {_trials(plan)}"
     )
     yield f"{plan.least_requests:,} to {plan.most_requests:,} requests"
     for name, most in plan.paid_requests.items():
@@ -37,7 +38,11 @@ def run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
             yield f"{name}: {rates_text(sums.given_an_answer(), sums.delivered())}"
     for cell in cells if each_cell else ():
         sums = tally([cell])
-        yield f"  {cell_name(cell)}: {rates_text(sums.given_an_answer(), sums.delivered())}"
+        yield f"  {cell_name(cell)}: {rates_text(sums.given_an_answer(), sums.delivered())}{_decided(cell)}"
+
+
+def _decided(cell: Cell) -> str:
+    return "" if cell.error is None else f"; {DECIDED.get(cell.decided, 'open')}"
 
 
 def cell_name(cell: Cell) -> str:
@@ -60,6 +65,11 @@ def rate_text(rate: Rate) -> str:
         return f"{rate.k}/{rate.n}, {rate.distinct} distinct"
     kind = f", {rate.interval}" if rate.error else ""
     return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent}{kind})"
+
+
+def _trials(plan: Plan) -> str:
+    fewest = "" if plan.least_trials == plan.trials else f"{plan.least_trials:,} to "
+    return fewest + _many(plan.trials, "trial")
 
 
 def _many(count: int, noun: str) -> str:

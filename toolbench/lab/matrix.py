@@ -339,10 +339,12 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
     by_hand = sum(row.tally.added_by_hand for row in rows)
     saturated = sum(row.tally.saturated for row in rows)
+    sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     found = {
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
+        "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
     }
     return tuple(sentence for sentence, holds in found.items() if holds)

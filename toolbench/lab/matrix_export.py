@@ -39,7 +39,7 @@ OURS = (
 )
 RATES = ("given", "delivered", "first", "structured", "schema", "parse", "repaired", "ended")
 FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
-COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand")
+COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
 TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 Value = str | int | float | bool | None
 
@@ -71,7 +71,8 @@ def _measured(query: MatrixQuery) -> ExportTable:
     simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
     notes = (
         "tool_ok counts by the case study’s rule, infrastructure as failure; the columns after the seventh are ours.",
-        "Intervals are Wilson 95 %: they speak of further repeats of these scenarios, not of tool calling.",
+        "Intervals are Wilson 95 % unless the last column says otherwise: they speak of further repeats of these "
+        "scenarios, not of tool calling.",
         *(simulated if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
     )
@@ -115,6 +116,7 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
         tally.cancelled,
         tally.distinct,
         tally.added_by_hand,
+        tally.delivered().interval,
     )
 
 

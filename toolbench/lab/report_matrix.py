@@ -31,7 +31,8 @@ NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
     "index over all trials with the controls mixed in.",
     "Given an answer leaves infrastructure and our own deadline out; delivered counts them as failures. In brackets "
-    "the percentage and its 95 % Wilson interval: it speaks of further repeats of these scenarios only.",
+    "the percentage and its interval (Wilson 95 % unless it says always valid): it speaks of further repeats of these "
+    "scenarios only.",
     "A failed control is prompt brittleness, not a lack of tool calling.",
 )
 

@@ -8,9 +8,11 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from toolbench.engine.routing import AUTO
+from toolbench.evals.stopping import Until
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally, tally_of
+from toolbench.lab.until import DECIDED
 
 PACE_WINDOW = timedelta(minutes=3)
 GROUPS = 20
@@ -34,6 +36,7 @@ class ScenarioLine:
     control: bool
     tally: Tally
     answered: Rate
+    decided: str  # what ended it, in words; "" where the number of trials was fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class RunPage:
     lines: tuple[ConfigLine, ...]
     groups: tuple[FailureGroup, ...]
     retryable: int
+    until: str  # the rule in words; "" for a fixed number of trials
 
     @property
     def routed(self) -> tuple[RunConfig, ...]:
@@ -129,6 +133,7 @@ def get_run_page(run_id: int) -> RunPage:
         lines=_lines(configs, cells),
         groups=_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
+        until=str(Until.read(run.until)) if run.until else "",
     )
 
 
@@ -160,7 +165,8 @@ def _second_samples(counts: Tally) -> bool:
 
 def _scenario_line(cell: Cell) -> ScenarioLine:
     counts = tally([cell])
-    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(TARGET))
+    decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
+    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(TARGET), decided)
 
 
 def _pace(run: Run, whole: Tally) -> Pace:
