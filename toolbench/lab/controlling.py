@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy import Policy
-from toolbench.evals import scenarios
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.finishing import cancel_queued, finish_runs
+from toolbench.lab.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.paying import check_paid_for, frozen_policy, is_applicable
@@ -93,7 +93,8 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     with transaction.atomic():
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         Run.objects.select_for_update().get(pk=cell.run_id)
-        Trial.objects.bulk_create(_added(cell, count, applicable=is_applicable(policy, scenarios.find(cell.scenario))))
+        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        Trial.objects.bulk_create(_added(cell, count, applicable=is_applicable(policy, scenario)))
         Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
         _reopen(cell.run_id)
     return count
@@ -145,9 +146,8 @@ def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, fresh: bool = Fa
     """The policies of the cells, by id, of which so many trials are wanted in this run, or in a fresh one like it.
     Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
-    versions = {scenario.slug: scenario.version for scenario in scenarios.all()}
     for cell in cells.values():
-        if versions.get(cell.scenario) != cell.scenario_version:
+        if not is_as_it_was(cell.scenario, cell.scenario_version):
             raise Refused(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
     try:
         policies = {pk: frozen_policy(cell) for pk, cell in cells.items()}

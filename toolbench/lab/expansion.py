@@ -15,10 +15,11 @@ from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy, resolve
 from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.engine.routing import AUTO, Route, refusal, tool_troubles
-from toolbench.evals import examples, scenarios
+from toolbench.evals import examples
 from toolbench.evals.stopping import FIRST, Until, UntilRefused
 from toolbench.evals.trials import Scenario
 from toolbench.lab.capabilities import get_effective
+from toolbench.lab.known_scenarios import find_scenarios, in_catalogue_order
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.policy_hash import policy_hash
@@ -95,11 +96,11 @@ def _find(request: RunRequest) -> Found:
 
 
 def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
-    known = {scenario.slug: scenario for scenario in scenarios.all()}
+    known = find_scenarios(request.scenarios)
     errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
     if not request.scenarios:
         errors["scenarios"].append("Choose at least one scenario.")
-    return tuple(scenario for slug, scenario in known.items() if slug in request.scenarios)
+    return in_catalogue_order(known.values())
 
 
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:

@@ -7,7 +7,7 @@ from toolbench.engine.layering import ENGINE
 from toolbench.engine.lint import lint_tools
 from toolbench.engine.messages import Finding
 from toolbench.engine.policy import resolve
-from toolbench.evals import scenarios
+from toolbench.lab.known_scenarios import find_scenarios
 from toolbench.lab.models import RunConfig
 
 
@@ -41,7 +41,7 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
     """Layers frozen by a version that knew other keys are shown as they stand."""
     layers = [(name, patch) for name, patch in config.layers]
-    if found := next((one for one in scenarios.all() if one.slug == scenario), None):
+    if found := find_scenarios([scenario] if scenario else ()).get(scenario):
         instance = found.draw(0, kind="parity")
         layers.append((f"scenario {found.slug}", instance.layer))
     lint = lint_tools(instance.tools) if found else ()

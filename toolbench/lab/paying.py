@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from django.conf import settings
 
 from toolbench.engine.policy import Policy, resolve
-from toolbench.evals import scenarios
 from toolbench.evals.trials import Scenario
+from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.run_request import ConfirmationNeeded
 
@@ -28,7 +28,7 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
 
 def frozen_policy(cell: Cell) -> Policy:
     """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
-    layer = scenarios.find(cell.scenario).draw(0, kind="parity").layer
+    layer = find_scenario(cell.scenario, cell.scenario_version).draw(0, kind="parity").layer
     return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
@@ -41,7 +41,7 @@ def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int 
         config = cell.config
         if config.provider is None or config.provider_kind in FREE_KINDS:
             continue
-        if is_applicable(policy, scenarios.find(cell.scenario)):
+        if is_applicable(policy, find_scenario(cell.scenario, cell.scenario_version)):
             paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts)
     within = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
     if needs_asking(within) and sum(within.values()) > agreed:

@@ -20,6 +20,7 @@ from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.keys import endpoint_headers, endpoint_key
+from toolbench.lab.known_scenarios import Versioned, frozen_cases
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
@@ -40,7 +41,8 @@ class NotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FrozenConfig:
-    """What a run froze of one configuration. Policies are resolved once per scenario layer."""
+    """What a run froze of one configuration. Policies are resolved once per scenario layer. `cases` are those scenarios
+    that are no code."""
 
     id: int
     model_name: str
@@ -51,6 +53,7 @@ class FrozenConfig:
     deadline_seconds: float
     connect_seconds: float | None = None  # None: the provider's
     read_seconds: float | None = None
+    cases: Mapping[Versioned, Scenario] = field(default_factory=dict)
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def timeouts(self, usual: Timeouts) -> Timeouts:
@@ -110,8 +113,10 @@ class TrialPlan:
 
 
 def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
-    """One query."""
-    rows = RunConfig.objects.filter(pk__in=list(config_ids)).select_related("run")
+    """Two queries, three where cases are tried."""
+    ids = list(config_ids)
+    rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
+    cases = frozen_cases(ids)
     return {
         row.pk: FrozenConfig(
             id=row.pk,
@@ -123,6 +128,7 @@ def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
             deadline_seconds=row.run.deadline_seconds,
             connect_seconds=row.run.connect_seconds,
             read_seconds=row.run.read_seconds,
+            cases=cases,
         )
         for row in rows
     }
@@ -151,7 +157,8 @@ def reach(provider: Provider) -> Reach:
 
 def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
     """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
-    scenario = scenarios.find(trial.scenario)
+    case = config.cases.get((trial.scenario, trial.scenario_version))
+    scenario = case or scenarios.find(trial.scenario)
     if scenario.version != trial.scenario_version:
         raise ScenarioChanged(
             f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "

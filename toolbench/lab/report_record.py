@@ -7,8 +7,8 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy import Policy
-from toolbench.evals import scenarios
 from toolbench.lab.facts import load
+from toolbench.lab.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.report_json import read_object, read_text
 
@@ -119,9 +119,9 @@ def _traced_result(one: StoredStep) -> JsonObject:
 def final_draft(trial: Trial, steps: Sequence[StoredStep]) -> Any:
     """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
     draft, or the scenario has changed since."""
-    scenario = {one.slug: one for one in scenarios.all()}.get(trial.scenario)
-    if scenario is None or scenario.version != trial.scenario_version:
+    if not is_as_it_was(trial.scenario, trial.scenario_version):
         return None
+    scenario = find_scenario(trial.scenario, trial.scenario_version)
     workspace = scenario.open(scenario.draw(trial.instance_seed, kind=trial.instance_kind))
     for one in steps:
         if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import Policy, policy_json, resolve
-from toolbench.evals import scenarios
+from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.rates import rounded
 from toolbench.lab.report_json import read_object, read_text
@@ -110,7 +110,7 @@ class TrialWriter:
 
     labels: dict[int, ConfigLabel]
     simulated: bool
-    _policies: dict[tuple[int, str], Policy | None] = field(default_factory=dict)
+    _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
 
     def report(self, trial: Trial) -> TrialReport:
         """`trial` comes with its configuration, and with its steps and their bodies prefetched."""
@@ -128,15 +128,16 @@ class TrialWriter:
         }
         return TrialReport(trial, name, content, row, _quirks(steps))
 
-    def policy(self, config: RunConfig, scenario: str) -> Policy | None:
-        """None where this version of the engine no longer takes the frozen layers."""
-        key = (config.pk, scenario)
+    def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
+        """Under the scenario's own layer, "" for none. None where this version of the engine no longer takes the
+        frozen layers."""
+        key = (config.pk, scenario, version)
         if key not in self._policies:
-            self._policies[key] = _policy(config, scenario)
+            self._policies[key] = _policy(config, scenario, version)
         return self._policies[key]
 
     def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StoredStep]) -> JsonObject:
-        policy = self.policy(trial.config, trial.scenario)
+        policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
         effective = policy_json(policy) if policy else None
         content: JsonObject = {
             "model": label.label,
@@ -200,9 +201,11 @@ def reads_tags(policy: Policy | None) -> bool | None:
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
-def _policy(config: RunConfig, scenario: str) -> Policy | None:
-    known = {one.slug: one for one in scenarios.all()}
-    layer = known[scenario].draw(0, kind="parity").layer if scenario in known else {}
+def _policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
+    try:
+        layer = find_scenario(scenario, version).draw(0, kind="parity").layer if scenario else {}
+    except KeyError:
+        layer = {}
     try:
         return resolve([*((name, patch) for name, patch in config.layers), ("scenario", layer)]).policy
     except PolicyError:

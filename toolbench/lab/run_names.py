@@ -1,6 +1,6 @@
 """What a run is called when nobody gave it a title: what it tries."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from toolbench.evals import scenarios
 from toolbench.lab.run_request import Plan
@@ -20,10 +20,10 @@ def derived_name(plan: Plan) -> str:
     return f"{models} × {profiles} · {tried}{how}"[:200]
 
 
-def _scenarios(slugs: Iterable[str]) -> str:
+def _scenarios(slugs: Collection[str]) -> str:
     chosen = set(slugs)
     named = next((name for name in SETS if {one.slug for one in scenarios.select(name)} == chosen), "")
-    return named or _listed(scenario.slug for scenario in scenarios.all() if scenario.slug in chosen)
+    return named or _listed(slugs)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from toolbench.engine.lint import lint_tools
 from toolbench.engine.messages import Finding, Usage
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
+from toolbench.lab.known_scenarios import find_scenario
 
 MOST_DIGITS = 9
 NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
@@ -39,8 +40,9 @@ def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
 
 
 def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
-    """The parity instance, or the one drawn from `seed`. Raises KeyError for an unknown slug. No query."""
-    scenario = scenarios.find(slug)
+    """The parity instance, or the one drawn from `seed`. Raises KeyError for an unknown slug. No query but for a
+    case."""
+    scenario = find_scenario(slug)
     drawn = seed.isascii() and seed.isdigit() and len(seed) <= MOST_DIGITS
     number = int(seed) if drawn else 0
     kind = "drawn" if drawn else "parity"

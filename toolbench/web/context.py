@@ -15,7 +15,11 @@ PLACES = (
     ("Latency", "/latency/", ()),
     ("Decide", "/decide/", ()),
     ("Demo", "/demo/", ()),
-    ("Set-up", "/providers/", ("/models/", "/profiles/", "/presets/", "/scenarios/", "/policy/", "/formats/", *TOLD)),
+    (
+        "Set-up",
+        "/providers/",
+        ("/models/", "/profiles/", "/presets/", "/scenarios/", "/cases/", "/policy/", "/formats/", *TOLD),
+    ),
 )
 SETUP = (
     ("Providers", "/providers/"),
@@ -23,6 +27,7 @@ SETUP = (
     ("Sampling profiles", "/profiles/"),
     ("Presets", "/presets/"),
     ("Scenarios", "/scenarios/"),
+    ("Cases", "/cases/"),
     ("Effective policy", "/policy/"),
     ("Formats", "/formats/"),
     ("Compatibility", "/compatibility/"),

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from toolbench.web.views import (
+    cases,
     compare,
     compatibility,
     decide,
@@ -80,6 +81,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("policy/", presets.policy, name="policy"),
     path("scenarios/", scenarios.list, name="scenarios"),
     path("scenarios/<slug:slug>/", scenarios.show, name="scenario"),
+    path("cases/", cases.list, name="cases"),
+    path("cases/new/", cases.new, name="case-new"),
+    path("cases/<slug:slug>/", cases.show, name="case"),
+    path("cases/<slug:slug>/edit/", cases.edit, name="case-edit"),
+    path("cases/<slug:slug>/delete/", cases.delete, name="case-delete"),
     path("health/", health.show, name="health"),
     path("health/live", health.live, name="health-live"),
     path("formats/", formats.show, name="formats"),

@@ -1,0 +1,87 @@
+"""Every scenario there is: those that are code, and cases from the database in the version that was asked for."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from django.db.models import F, QuerySet
+
+from toolbench.evals import scenarios
+from toolbench.evals.own.reading import case_of
+from toolbench.evals.own.scenario import GROUP, OwnScenario
+from toolbench.evals.trials import Scenario
+from toolbench.lab.models import CaseVersion, Cell
+
+GROUPS = (GROUP,)  # of cells whose scenario is a case
+Versioned = tuple[str, int]  # slug, version
+
+
+def find_scenario(slug: str, version: int | None = None) -> Scenario:
+    """Code in the version it has now; a case in this version, deleted or not, without one in its newest. Raises
+    KeyError. No query for code."""
+    code = _code().get(slug)
+    if code is not None:
+        return code
+    wanted = F("case__current") if version is None else version
+    row = _versions().filter(case__slug=slug, number=wanted).first()
+    if row is None:
+        raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
+    return scenario_of(row)
+
+
+def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
+    """Those that can be launched now, in the order asked for. One query where any is a case."""
+    code, wanted = _code(), list(dict.fromkeys(slugs))
+    rows = [slug for slug in wanted if slug not in code]
+    current = _versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
+    found = {**code, **{row.case.slug: scenario_of(row) for row in current}}
+    return {slug: found[slug] for slug in wanted if slug in found}
+
+
+def in_catalogue_order(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
+    """Code first, as the catalogue has it; cases after it, as they come."""
+    places = {slug: place for place, slug in enumerate(_code())}
+    return tuple(sorted(found, key=lambda scenario: places.get(scenario.slug, len(places))))
+
+
+def frozen_cases(config_ids: Iterable[int]) -> Mapping[Versioned, Scenario]:
+    """The cases that cells of these configurations try, as they were when the run was launched. One query, two where
+    there are any."""
+    cells = Cell.objects.filter(config_id__in=list(config_ids), scenario_group__in=GROUPS).order_by()
+    pairs = set(cells.values_list("scenario", "scenario_version").distinct())
+    if not pairs:
+        return {}
+    rows = _versions().filter(case__slug__in={slug for slug, _ in pairs})
+    return {(row.case.slug, row.number): scenario_of(row) for row in rows if (row.case.slug, row.number) in pairs}
+
+
+def is_as_it_was(slug: str, version: int) -> bool:
+    """Whether what was tried then can be tried again: cases always, code while its version stands."""
+    try:
+        return find_scenario(slug, version).version == version
+    except KeyError:
+        return False
+
+
+def scenario_of(row: CaseVersion) -> Scenario:
+    """What a version says, as a scenario."""
+    case = row.case
+    return OwnScenario(
+        slug=case.slug,
+        version=row.number,
+        title=case.title,
+        case=case_of(json.loads(row.definition)),
+        public=case.set.public,
+    )
+
+
+def is_private(slug: str) -> bool:
+    """Whether a scenario is a case of a private set: such prompts stay out of bundles and exports by default."""
+    return slug not in _code() and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()
+
+
+def _code() -> Mapping[str, Scenario]:
+    return {scenario.slug: scenario for scenario in scenarios.all()}
+
+
+def _versions() -> QuerySet[CaseVersion]:
+    return CaseVersion.objects.select_related("case__set")

@@ -1,0 +1,92 @@
+"""The form of a case, and the short one that tries it."""
+
+from dataclasses import asdict
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import QueryDict
+
+from toolbench.lab.case_drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.case_page import get_models_to_try
+from toolbench.lab.casework import Filing, add_case, edit_case, request_for, try_cases
+from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, expand
+from toolbench.lab.models import Case
+from toolbench.web.forms.launch import Answer
+
+TOOLS = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
+EXPECT = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
+
+
+def _text(label: str, rows: int, *, required: bool = False, shown: str = "") -> forms.CharField:
+    attributes = {"rows": rows, "spellcheck": "false", "placeholder": shown}
+    return forms.CharField(label=label, required=required, strip=False, widget=forms.Textarea(attributes))
+
+
+class CaseForm(forms.Form):
+    """A case as it is typed. What cannot be read is said beside its field, and every text stays as it was typed."""
+
+    tools = _text("Tools", 12, required=True, shown=TOOLS)
+    message = _text("Message", 3, required=True, shown="How is the weather in Berlin?")
+    expect = _text("Expected", 5, required=True, shown=EXPECT)
+    title = forms.CharField(label="Name", max_length=120, required=False)
+    set = forms.CharField(label="Set", max_length=80, required=False)
+    system = _text("System prompt", 3)
+    results = _text("What the tools answer", 4, shown='{"get_weather": {"fixed": {"sky": "clear"}}}')
+    start = _text("State before the first call", 3, shown='{"orders": {"17": {"status": "open"}}}')
+    turns = forms.IntegerField(label="Answers at most", min_value=1, max_value=50, required=False)
+    parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
+
+    def save(self, *, slug: str = "", from_trial: int | None = None) -> Case | None:
+        """The case, new or as a new version of `slug`; None where the form says what is wrong. Raises NoSuchCase."""
+        if not self.is_valid():
+            return None
+        data = dict(self.cleaned_data)
+        group = data.pop("set").strip()
+        try:
+            title, case = read_draft(Draft(**data))
+        except DraftRefused as refused:
+            for name, sentences in refused.errors.items():
+                for sentence in sentences:
+                    self.add_error(name if name in self.fields else None, sentence)
+            return None
+        if slug:
+            return edit_case(slug, title, case)
+        return add_case(title, case, Filing(set=group, from_trial=from_trial))
+
+    @classmethod
+    def of(cls, draft: Draft) -> "CaseForm":
+        return cls(initial=asdict(draft))
+
+
+class TryForm(forms.Form):
+    """Which model, how often."""
+
+    model = forms.ChoiceField(label="Model")
+    trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=20)
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        """Of an address or a form that names no model, only the defaults are taken."""
+        super().__init__(data if data is not None and "model" in data else None)
+        field = self.fields["model"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [
+            (provider, [(str(pk), name) for pk, name in models]) for provider, models in get_models_to_try()
+        ]
+
+    def answer(self, slugs: tuple[str, ...], *, start: bool, owner: User | None, title: str = "") -> Answer:
+        """Starts the run, or only says what it may cost; whoever agrees, agrees to the number that was shown. What the
+        lab refuses is added to the form."""
+        if not self.is_bound or not self.is_valid():
+            return Answer()
+        asked = request_for(slugs, int(self.cleaned_data["model"]), self.cleaned_data["trials"], title=title)
+        try:
+            plan = expand(asked)
+            confirmed = self.data.get("confirmed") == str(plan.most_requests)
+            if start and (confirmed or not plan.needs_confirmation):
+                return Answer(run=try_cases(asked, owner=owner, confirmed=confirmed))
+        except LaunchRefused as refused:
+            self.add_error(None, str(refused))
+            return Answer()
+        except ConfirmationNeeded:  # what it may cost has changed since the plan was made
+            return Answer(plan=plan)
+        return Answer(plan=plan, confirmed=confirmed)

@@ -1,0 +1,87 @@
+"""Cases of one's own: the list, one case, writing one, trying it, deleting it."""
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from toolbench.lab.case_page import get_case, get_case_sets
+from toolbench.lab.casework import NoSuchCase, delete_case, find_case
+from toolbench.web.forms.cases import CaseForm, TryForm
+from toolbench.web.pages import page
+
+
+@require_safe
+def list(request: HttpRequest) -> HttpResponse:
+    """GET /cases/"""
+    return page(request, "cases/list.html", {"sets": get_case_sets()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """GET shows the form; POST saves the case and, with the button for it, goes on to try it."""
+    form, trying = CaseForm(request.POST or None), TryForm(request.POST or None)
+    case = form.save() if request.method == "POST" else None
+    if case is None:
+        status = 422 if request.method == "POST" else 200
+        return page(request, "cases/edit.html", {"form": form, "trying": trying}, status=status)
+    return _tried(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET /cases/<slug>/; htmx asks for the live part alone while a run goes on. POST tries it."""
+    if request.method == "POST":
+        return _tried(request, _known(slug), TryForm(request.POST))
+    trying = TryForm(request.GET)
+    try:
+        context: dict[str, object] = {"page": get_case(slug), "trying": trying}
+    except NoSuchCase as error:
+        raise Http404(str(error)) from None
+    context["answer"] = trying.answer((slug,), start=False, owner=None)
+    return page(request, "cases/show.html", context, part="live")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET shows what the case says now; POST makes a new version of it. Old trials keep theirs."""
+    try:
+        found = get_case(slug)
+    except NoSuchCase as error:
+        raise Http404(str(error)) from None
+    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.of(found.draft)
+    if request.method == "POST" and (case := form.save(slug=slug)):
+        messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
+        return redirect("case", slug)
+    status = 422 if form.errors else 200
+    return page(request, "cases/edit.html", {"form": form, "found": found}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, slug: str) -> HttpResponse:
+    """GET asks, POST deletes. Trials stay whole."""
+    _known(slug)
+    if request.method != "POST":
+        return page(request, "cases/delete.html", {"case": find_case(slug)})
+    delete_case(slug)
+    messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
+    return redirect("cases")
+
+
+def _tried(request: HttpRequest, slug: str, trying: TryForm) -> HttpResponse:
+    """To the case's page: with its new run, or with what has to be agreed to or mended first."""
+    owner = request.user if isinstance(request.user, User) else None
+    if trying.answer((slug,), start=True, owner=owner).run:
+        return redirect("case", slug)
+    asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
+    return redirect(f"/cases/{slug}/?{urlencode(asked)}#try")
+
+
+def _known(slug: str) -> str:
+    try:
+        return find_case(slug).slug
+    except NoSuchCase as error:
+        raise Http404(str(error)) from None
