@@ -24,6 +24,7 @@ def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
     assert get_scenario("happy_path", seed).kind == "parity"
 
 
+@pytest.mark.django_db
 def test_an_unknown_scenario_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         get_scenario("no-such")

@@ -1,0 +1,88 @@
+"""Whoever owns tools: pastes them with a message and the call that is expected, and sees how often it comes."""
+
+import json
+
+from playwright.sync_api import Page, expect
+
+from tests.browsers import Watch
+from tests.journeys.conftest import Scripting
+from tests.lab.benches import scripted_model
+from tests.workers import WorkerProcess
+from toolbench.lab.models import Case, Trial
+from toolbench.providers.scripted import Answer, Seen, calls
+
+TOOL = {
+    "name": "cancel_order",
+    "description": "Cancels an order.",
+    "parameters": {
+        "type": "object",
+        "properties": {"order": {"type": "string"}, "reason": {"type": "string"}},
+        "required": ["order"],
+    },
+}
+TOOLS = json.dumps([{"type": "function", "function": TOOL}], indent=2)
+MESSAGE = "Please cancel order 17, it is late."
+BAD = '{\n  "name": "cancel_order",\n  "arguments": {"order": "17" "reason": "late"}\n}'
+
+
+def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
+    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess, watch: Watch
+) -> None:
+    watch.expected.append("422")
+
+    def play(seen: Seen) -> Answer:
+        reason = "late" if len(provider.seen) % 4 == 0 else "the customer is unhappy"
+        return calls(("cancel_order", {"order": "17", "reason": reason}))
+
+    provider, page = scripting(play), browser_page
+    model = scripted_model(provider, "mine")
+    page.goto("/cases/")
+    page.get_by_role("link", name="Write a case").first.click()
+    page.get_by_label("Tools", exact=True).fill(TOOLS)
+    page.get_by_label("Message").fill(MESSAGE)
+    page.get_by_label("Expected").fill(BAD)
+    page.get_by_label("Model", exact=True).select_option(str(model.pk))
+    page.get_by_role("button", name="Save and run").click()
+
+    expect(page.get_by_text("Line 3, column 31: this is not JSON")).to_be_visible()
+    assert page.get_by_label("Tools", exact=True).input_value() == TOOLS
+    assert page.get_by_label("Message").input_value() == MESSAGE
+    assert page.get_by_label("Expected").input_value() == BAD
+    assert page.get_by_label("Model", exact=True).input_value() == str(model.pk)
+    assert not Case.objects.exists()
+
+    page.get_by_label("Expected").fill(BAD.replace('"17" ', '"17", '))
+    page.get_by_role("button", name="Save and run").click()
+
+    newest = page.locator("tr[data-newest]")
+    expect(newest).to_have_attribute("data-finished", "yes")
+    expect(newest.locator(".rate")).to_contain_text("5/20")
+    expect(newest).to_contain_text("cancel_order $.reason")
+    expect(newest).to_contain_text("15×")
+    assert len(provider.seen) == Trial.objects.count() == 20
+    newest.get_by_role("link", name="cancel_order $.reason").click()
+    expect(page.locator("main")).to_contain_text('$.reason: "the customer is unhappy" instead of "late"')
+
+
+def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
+    browser_page: Page, catalogue: None, scripting: Scripting
+) -> None:
+    provider, page = scripting(lambda seen: calls(("cancel_order", {}))), browser_page
+    model = scripted_model(provider, "paid")
+    page.goto("/cases/new/")
+    page.get_by_label("Tools", exact=True).fill(TOOLS)
+    page.get_by_label("Message").fill(MESSAGE)
+    page.get_by_label("Expected").fill('{"name": "cancel_order", "arguments": {"order": "17"}}')
+    page.get_by_label("Model", exact=True).select_option(str(model.pk))
+    page.get_by_label("Times").fill("500")
+    page.get_by_role("button", name="Save and run").click()
+
+    expect(page.get_by_text("paid: up to 500 requests. Nothing was sent yet.")).to_be_visible()
+    assert Case.objects.count() == 1
+    assert not Trial.objects.exists()
+    page.get_by_label("Yes, send them").check()
+    page.get_by_role("button", name="Send them").click()
+
+    expect(page.locator("tr[data-newest]")).to_contain_text("0 of 500")
+    assert Trial.objects.count() == 500
+    assert not provider.seen
