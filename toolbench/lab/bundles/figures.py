@@ -1,0 +1,112 @@
+"""The figures of a bundle: computed from the cells that are in it, never from those left out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.statistics import P95_LEAST
+from toolbench.lab.bundles.choosing import Chosen
+from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.rates import Rate
+from toolbench.lab.report_rates import config_rates, rate_json
+from toolbench.lab.tallies import Tally, tally
+
+MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
+_AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    scenario: str
+    control: bool
+    tally: Tally
+    answered: Rate
+    delivered: Rate
+    p50_ms: float | None
+    p95_ms: float | None  # from P95_LEAST answers on
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLine:
+    """`tally` sums the tool scenarios; the controls where there is nothing else."""
+
+    config: RunConfig
+    tally: Tally
+    answered: Rate
+    delivered: Rate
+    control: Rate
+    cells: tuple[CellLine, ...]
+
+
+def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
+    return tuple(_line(config, [c for c in chosen.cells if c.config_id == config.pk]) for config in chosen.configs)
+
+
+def _line(config: RunConfig, cells: Sequence[Cell]) -> ConfigLine:
+    control = tally(cell for cell in cells if cell.control)
+    tools = tally(cell for cell in cells if not cell.control)
+    main = tools if tools.cells else control
+    lines = tuple(_cell(cell) for cell in cells)
+    return ConfigLine(config, main, main.given_an_answer(), main.delivered(), control.given_an_answer(), lines)
+
+
+def _cell(cell: Cell) -> CellLine:
+    counts = tally([cell])
+    return CellLine(
+        scenario=cell.scenario,
+        control=cell.control,
+        tally=counts,
+        answered=counts.given_an_answer(),
+        delivered=counts.delivered(),
+        p50_ms=cell.p50_ms,
+        p95_ms=cell.p95_ms if counts.answered >= P95_LEAST else None,
+    )
+
+
+def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
+    """A row per configuration: k of n with interval, tool scenarios and controls apart."""
+    rows = [
+        {
+            **{name: getattr(line.config, name) for name in (*_AXES, "stream", "tool_use_mode", "policy_hash")},
+            "success_given_an_answer": rate_json(line.answered),
+            "delivered_success": rate_json(line.delivered),
+            "control": rate_json(line.control),
+        }
+        for line in lines
+    ]
+    return {"meaning": MEANING, "rows": rows}
+
+
+def statistics_json(chosen: Chosen, lines: Sequence[ConfigLine]) -> JsonObject:
+    """Every cell with its counts, both rates, distinct answers and times."""
+    return {
+        "meaning": MEANING,
+        "p95": f"null below {P95_LEAST} answers",
+        "configurations": [
+            {"configuration": str(line.config), **config_rates(line.config, chosen.cells).plain()} for line in lines
+        ],
+        "cells": [_cell_json(line.config, cell) for line in lines for cell in line.cells],
+    }
+
+
+def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
+    counts = cell.tally
+    return {
+        "configuration": str(config),
+        "scenario": cell.scenario,
+        "control": cell.control,
+        "outcomes": {name: count for name, count in counts.dots.items() if count},
+        "success_given_an_answer": rate_json(cell.answered),
+        "delivered_success": rate_json(cell.delivered),
+        "distinct_answers": counts.distinct,
+        "interval_withheld": cell.answered.withheld,
+        "added_by_hand": counts.added_by_hand,
+        "measured_while_saturated": counts.saturated,
+        "requests": counts.requests,
+        "retries": counts.retries,
+        "input_tokens": counts.input_tokens,
+        "output_tokens": counts.output_tokens,
+        "cost": counts.cost,
+        "p50_ms": cell.p50_ms,
+        "p95_ms": cell.p95_ms,
+    }

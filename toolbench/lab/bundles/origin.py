@@ -1,0 +1,22 @@
+"""Where an imported run comes from."""
+
+from dataclasses import asdict, dataclass
+
+from toolbench.engine.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`kind` is bundle or inspect; `sha256` of the evidence: the same evidence is imported once."""
+
+    kind: str
+    sha256: str
+    file: str
+    source: JsonObject
+    made_at: str = ""
+    imported_at: str = ""
+    left_out: tuple[JsonObject, ...] = ()
+    note: str = ""
+
+    def plain(self) -> JsonObject:
+        return asdict(self)

@@ -1,0 +1,148 @@
+"""Making the rows of an imported run: in one transaction, so that it is there whole or not at all."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import DataError, IntegrityError, transaction
+
+from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.bundles.origin import Origin
+from toolbench.lab.bundles.rows import BadRow
+from toolbench.lab.cells import recompute
+from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+
+AT_ONCE = 50  # trials per INSERT
+_ENDED = (Run.State.FINISHED, Run.State.CANCELLED)
+Columns = dict[str, Any]
+_Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeed:
+    step: Columns
+    body: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSeed:
+    """`config` and `cell` are places in the lists of the run."""
+
+    config: int
+    cell: int
+    trial: Columns
+    steps: tuple[StepSeed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellSeed:
+    config: int
+    cell: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeed:
+    run: Columns
+    configs: tuple[Columns, ...]
+    cells: tuple[CellSeed, ...]
+    trials: Iterable[TrialSeed]
+
+
+def refuse_twice(sha256: str) -> None:
+    """Raises ImportRefused when the same evidence is there already."""
+    known = Run.objects.filter(imported=True, deleted_at=None, origin__sha256=sha256).values_list("pk", flat=True)
+    if known:
+        raise ImportRefused(f"The same evidence was imported already, as run {known[0]}. Nothing was imported.")
+
+
+def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> Run:
+    """The new run. Nothing of it can be sent again by itself: it knows no provider here. Raises ImportRefused."""
+    with _all_or_nothing(), transaction.atomic():
+        run = _run(seed, origin, owner)
+        bed = _Bed(run, _configs(run, seed.configs))
+        bed.cells = _cells(bed, seed.cells)
+        count = sum(_trials(bed, some) for some in _batches(seed.trials))
+        Run.objects.filter(pk=run.pk).update(trial_count=count)
+        recompute([cell.pk for cell in bed.cells])
+    run.refresh_from_db()
+    return run
+
+
+@dataclass(slots=True)
+class _Bed:
+    run: Run
+    configs: list[RunConfig]
+    cells: list[Cell] = field(default_factory=list)
+
+
+@contextmanager
+def _all_or_nothing() -> Iterator[None]:
+    try:
+        yield
+    except (BadRow, DataError, IntegrityError, ValueError, TypeError, IndexError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ImportRefused(f"A row cannot be stored: {said[:300]}. Nothing was imported.") from error
+
+
+def _run(seed: RunSeed, origin: Origin, owner: AbstractBaseUser | None) -> Run:
+    columns = dict(seed.run)
+    if columns.get("state") not in _ENDED:
+        columns["state"] = Run.State.CANCELLED
+    created = columns.pop("created_at", None)
+    run = Run(**columns, imported=True, origin=origin.plain())
+    run.owner_id = owner.pk if owner else None
+    run.save()
+    if created:
+        Run.objects.filter(pk=run.pk).update(created_at=created)  # the column fills itself when the row is made
+    return run
+
+
+def _configs(run: Run, given: Sequence[Columns]) -> list[RunConfig]:
+    return RunConfig.objects.bulk_create(RunConfig(**columns, run=run) for columns in given)
+
+
+def _cells(bed: _Bed, given: Sequence[CellSeed]) -> list[Cell]:
+    made = (Cell(**one.cell, run=bed.run, config=_at(bed.configs, one.config)) for one in given)
+    return Cell.objects.bulk_create(made)
+
+
+def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
+    made = [
+        Trial(
+            **seed.trial,
+            state=Trial.State.DONE,
+            run=bed.run,
+            config=_at(bed.configs, seed.config),
+            cell=_at(bed.cells, seed.cell),
+        )
+        for seed in seeds
+    ]
+    if any(trial.cell.config_id != trial.config_id or not trial.outcome for trial in made):
+        raise BadRow("a trial has no outcome, or stands in a cell of another configuration")
+    trials = Trial.objects.bulk_create(made)
+    pairs = [
+        (Step(**one.step, trial=trial), one) for trial, seed in zip(trials, seeds, strict=True) for one in seed.steps
+    ]
+    steps = Step.objects.bulk_create(step for step, _ in pairs)
+    bodies = (StepBody(**one.body, step=step) for step, (_, one) in zip(steps, pairs, strict=True))
+    StepBody.objects.bulk_create(bodies)
+    return len(trials)
+
+
+def _at(rows: Sequence[_Row], place: int) -> _Row:
+    if not 0 <= place < len(rows):
+        raise BadRow(f"there is no row {place} to stand in")
+    return rows[place]
+
+
+def _batches(seeds: Iterable[TrialSeed]) -> Iterator[list[TrialSeed]]:
+    batch: list[TrialSeed] = []
+    for seed in seeds:
+        batch.append(seed)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

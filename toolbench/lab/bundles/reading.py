@@ -1,0 +1,84 @@
+"""Importing a bundle: a run in a scope of its own, equal to the one that was written, row for row."""
+
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils import timezone
+
+from toolbench.lab.bundles.manifest import RUN, TRIALS, Manifest
+from toolbench.lab.bundles.opening import Caps, ImportRefused, checked_manifest, evidence_names, open_zip, read_object
+from toolbench.lab.bundles.origin import Origin
+from toolbench.lab.bundles.planting import CellSeed, RunSeed, StepSeed, TrialSeed, plant, refuse_twice
+from toolbench.lab.bundles.rows import BadRow, row_columns
+from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+
+USUAL = Caps()
+
+
+def import_bundle(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None, caps: Caps = USUAL) -> Run:
+    """`name` is what the file is called. Raises ImportRefused; then nothing is kept."""
+    with open_zip(file, caps) as archive:
+        manifest = checked_manifest(archive)
+        refuse_twice(manifest.evidence)
+        try:
+            return plant(_run(archive, manifest), _origin(manifest, name), owner=owner)
+        except BadRow as error:
+            raise ImportRefused(f"A row cannot be read: {error}. Nothing was imported.") from error
+
+
+def _origin(manifest: Manifest, name: str) -> Origin:
+    return Origin(
+        kind="bundle",
+        sha256=manifest.evidence,
+        file=name[:200],
+        source=manifest.source,
+        made_at=manifest.made_at,
+        imported_at=timezone.now().isoformat(timespec="seconds"),
+        left_out=tuple({"what": one.what, "why": one.why} for one in manifest.left_out),
+    )
+
+
+def _run(archive: zipfile.ZipFile, manifest: Manifest) -> RunSeed:
+    whole = read_object(archive, RUN)
+    return RunSeed(
+        run=row_columns(Run, whole.get("run")),
+        configs=tuple(row_columns(RunConfig, one) for one in _list(whole, "configs")),
+        cells=tuple(
+            CellSeed(_place(one, "config"), row_columns(Cell, one.get("cell"))) for one in _list(whole, "cells")
+        ),
+        trials=_trials(archive, manifest),
+    )
+
+
+def _trials(archive: zipfile.ZipFile, manifest: Manifest) -> Iterator[TrialSeed]:
+    """Read while they are stored, some at a time."""
+    for name in evidence_names(manifest):
+        if name.startswith(TRIALS):
+            yield _trial(name, read_object(archive, name))
+
+
+def _trial(name: str, given: dict[str, Any]) -> TrialSeed:
+    try:
+        steps = tuple(
+            StepSeed(row_columns(Step, one.get("step")), row_columns(StepBody, one.get("body")))
+            for one in _list(given, "steps")
+        )
+        return TrialSeed(_place(given, "config"), _place(given, "cell"), row_columns(Trial, given.get("trial")), steps)
+    except BadRow as error:
+        raise BadRow(f"{name}: {error}") from error
+
+
+def _list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = given.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise BadRow(f"{name} is no list of objects")
+    return found
+
+
+def _place(given: dict[str, Any], name: str) -> int:
+    found = given.get(name)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise BadRow(f"{name} is no place in a list")
+    return found

@@ -1,0 +1,102 @@
+"""Rows as JSON and back: every column but those that mean something on one machine only."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+
+# What a person noted stays at home; ids, leases and workers mean nothing elsewhere; counts are derived again.
+_LEFT_OUT: Mapping[type[models.Model], frozenset[str]] = {
+    Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin"}),
+    RunConfig: frozenset(),
+    Trial: frozenset({"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note"}),
+    Step: frozenset(),
+    StepBody: frozenset(),
+}
+_CELL = {"scenario", "scenario_version", "scenario_group", "control", "instance_kind", "deterministic", "position"}
+_CELL |= {"error", "decided"}
+
+
+class BadRow(ValueError):
+    """A row that no table takes; its text names the column and says why."""
+
+
+def row_json(row: models.Model) -> JsonObject:
+    """The columns that travel, bytes as `packed`."""
+    return {field.name: _plain(getattr(row, field.name)) for field in _fields(type(row))}
+
+
+def row_columns(model: type[models.Model], given: object) -> dict[str, Any]:
+    """The columns of a new row. What is not known here is passed over, what is missing stays at its default. Raises
+    BadRow."""
+    if not isinstance(given, dict):
+        raise BadRow(f"a {model.__name__.lower()} is not an object")
+    return {field.name: _read(field, given[field.name]) for field in _fields(model) if field.name in given}
+
+
+def packed(raw: bytes | memoryview | None) -> JsonObject | None:
+    """Bytes as text where they are UTF-8, else in base64."""
+    if raw is None:
+        return None
+    try:
+        return {"text": bytes(raw).decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode("ascii")}
+
+
+def unpacked(given: object) -> bytes | None:
+    """Raises BadRow for anything that `packed` does not write."""
+    if given is None:
+        return None
+    match given:
+        case {"text": str(text)}:
+            return text.encode("utf-8", "surrogatepass")
+        case {"base64": str(text)}:
+            try:
+                return base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise BadRow(f"bytes are not base64: {error}") from error
+    raise BadRow("bytes are neither text nor base64")
+
+
+def _fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
+    own = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
+    if model is Cell:
+        return tuple(field for field in own if field.name in _CELL)
+    return tuple(field for field in own if field.name not in _LEFT_OUT[model])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return packed(value)
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
+    """Text where text belongs and numbers where numbers do, as far as the column takes them."""
+    if isinstance(field, models.BinaryField):
+        return unpacked(given)
+    if given is None:
+        if not field.null:
+            raise BadRow(f"{field.name} is empty")
+        return None
+    texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
+    if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
+        raise BadRow(f"{field.name} has the wrong type")
+    if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
+        raise BadRow(f"{field.name} has the wrong type")
+    try:
+        value = field.to_python(given)
+        field.run_validators(value)
+    except (ValidationError, OverflowError) as error:
+        raise BadRow(f"{field.name} cannot be stored: {error}") from error
+    if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
+        raise BadRow(f"{field.name} is an unknown word")
+    return value

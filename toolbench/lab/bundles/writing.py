@@ -1,0 +1,165 @@
+"""Writing a bundle: evidence first, then what was made of it, the pages, and the manifest with every hash."""
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+from django.utils import timezone
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.bundles.choosing import Chosen, choose
+from toolbench.lab.bundles.figures import config_lines, matrix_json, statistics_json
+from toolbench.lab.bundles.manifest import (
+    INDEX,
+    MANIFEST,
+    RUN,
+    LeftOut,
+    Manifest,
+    Member,
+    evidence_hash,
+    member_of,
+    trace_member,
+    trial_member,
+)
+from toolbench.lab.bundles.pages import STYLE, TrialLine, index_page, style, trace_page, trial_line
+from toolbench.lab.bundles.planned import plans_json
+from toolbench.lab.bundles.redacting import known_secrets
+from toolbench.lab.bundles.rows import row_json
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.models import Run, Step, StepBody, Trial
+from toolbench.lab.report_json import json_bytes
+from toolbench.providers.masking import Masker
+
+_PIECE = 1 << 16
+_NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
+_ENDED = (Run.State.FINISHED, Run.State.CANCELLED)
+
+
+def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
+    """Writes the whole bundle into `file`. Raises BundleRefused before anything is written."""
+    chosen = choose(run_id, private=private)
+    redaction = known_secrets()
+    unread = tuple(
+        LeftOut(f"a second search for the key of {name}", "it cannot be unlocked; it was masked when it was stored")
+        for name in redaction.unread
+    )
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        return _write(_Open(archive, redaction.masker), replace(chosen, left_out=(*chosen.left_out, *unread)))
+
+
+def bundle_pieces(run_id: int) -> Iterator[bytes]:
+    """The bundle without private cases, made on disk first. Raises BundleRefused at once."""
+    choose(run_id)
+    return _pieces(run_id)
+
+
+def _pieces(run_id: int) -> Iterator[bytes]:
+    with tempfile.TemporaryFile() as file:
+        write_bundle(run_id, file)
+        file.seek(0)
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+@dataclass(slots=True)
+class _Open:
+    archive: zipfile.ZipFile
+    masker: Masker
+    members: dict[str, Member] = field(default_factory=dict)
+
+    def add(self, name: str, content: bytes) -> None:
+        masked = self.masker.mask(content)
+        self.members[name] = member_of(masked)
+        self.put(name, masked)
+
+    def put(self, name: str, content: bytes) -> None:
+        info = zipfile.ZipInfo(name, _NEVER)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        self.archive.writestr(info, content)
+
+
+def _write(out: _Open, chosen: Chosen) -> Manifest:
+    out.add(RUN, json_text(_run(chosen)))
+    places = _Places.of(chosen)
+    listed: list[TrialLine] = []
+    for number, trial in enumerate(chosen.trials(), start=1):
+        steps = tuple(_masked(step, out.masker) for step in trial.steps.all())
+        out.add(trial_member(number), json_text(places.trial(trial, steps)))
+        out.add(trace_member(number), trace_page(chosen.run, trial, steps, number))
+        listed.append(trial_line(trial, number))
+    lines = config_lines(chosen)
+    out.add("matrix.json", json_bytes(matrix_json(lines)))
+    out.add("statistics.json", json_bytes(statistics_json(chosen, lines)))
+    out.add("plans.json", json_bytes(plans_json(chosen)))
+    out.add(STYLE, style().encode())
+    manifest = Manifest(
+        made_at=timezone.now().isoformat(timespec="seconds"),
+        source=_source(chosen.run),
+        members=out.members,
+        left_out=chosen.left_out,
+        evidence=evidence_hash(out.members),
+    )
+    out.add(INDEX, index_page(chosen, lines, listed, manifest))
+    out.put(MANIFEST, manifest.text())
+    return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a configuration or a cell stands in the bundle: ids mean nothing elsewhere."""
+
+    configs: dict[int, int]
+    cells: dict[int, int]
+
+    @classmethod
+    def of(cls, chosen: Chosen) -> "_Places":
+        configs = {config.pk: place for place, config in enumerate(chosen.configs)}
+        return cls(configs, {cell.pk: place for place, cell in enumerate(chosen.cells)})
+
+    def trial(self, trial: Trial, steps: "tuple[Step, ...]") -> JsonObject:
+        return {
+            "config": self.configs[trial.config_id],
+            "cell": self.cells[trial.cell_id],
+            "trial": row_json(trial),
+            "steps": [{"step": row_json(step), "body": row_json(step.body)} for step in steps],
+        }
+
+
+def _run(chosen: Chosen) -> JsonObject:
+    places = {config.pk: place for place, config in enumerate(chosen.configs)}
+    run = row_json(chosen.run)
+    if chosen.run.state not in _ENDED:
+        run |= {"state": Run.State.CANCELLED, "stopped_reason": "It was still going on when its bundle was written."}
+    return {
+        "run": run,
+        "configs": [row_json(config) for config in chosen.configs],
+        "cells": [{"config": places[cell.config_id], "cell": row_json(cell)} for cell in chosen.cells],
+    }
+
+
+def _masked(step: Step, masker: Masker) -> Step:
+    """The step with its bytes searched once more for every key known now."""
+    body = step.body if hasattr(step, "body") else StepBody(step=step)
+    body.request, body.response, body.facts = (
+        masker.mask(bytes(part)) for part in (body.request, body.response, body.facts)
+    )
+    return step
+
+
+def _source(run: Run) -> JsonObject:
+    """Which run this is where the bundle was written, and where that one came from."""
+    return {
+        "run": run.pk,
+        "title": str(run),
+        "simulated": run.simulated,
+        "written_by_engine": engine_version(),
+        "imported_from": run.origin if run.imported else None,
+    }
+
+
+def json_text(value: object) -> bytes:
+    """Compact, ASCII, in the order given: equal rows give equal bytes."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")

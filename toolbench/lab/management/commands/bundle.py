@@ -1,0 +1,33 @@
+"""`manage.py bundle RUN`: a run as one file that opens offline and can be imported elsewhere."""
+
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.bundles.choosing import BundleRefused, choose
+from toolbench.lab.bundles.writing import write_bundle
+
+REFUSED = 2
+
+
+class Command(BaseCommand):
+    help = "Write a run with traces, statistics, plans and hashes as one zip file that opens offline."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int)
+        parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; else toolbench-bundle-RUN.zip here")
+        parser.add_argument("--private", action="store_true", help="private cases too")
+
+    def handle(self, *, run: int, out: Path | None, private: bool, **options: object) -> None:
+        path = out or Path(f"toolbench-bundle-{run}.zip")
+        try:
+            choose(run, private=private)
+            with path.open("xb") as file:
+                manifest = write_bundle(run, file, private=private)
+        except FileExistsError as error:
+            raise CommandError(f"{path} is there already: name a new file.", returncode=REFUSED) from error
+        except (BundleRefused, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED) from error
+        for one in manifest.left_out:
+            self.stdout.write(f"Left out: {one.what} ({one.why}).")
+        self.stdout.write(f"{len(manifest.members)} members in {path}, evidence {manifest.evidence}")

@@ -1,0 +1,25 @@
+"""`manage.py import_bundle FILE`: a bundle becomes a run labelled as imported."""
+
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.bundles.reading import import_bundle
+
+REFUSED = 2
+
+
+class Command(BaseCommand):
+    help = "Import an evidence bundle as a run labelled as imported. It is there whole or not at all."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *, file: Path, **options: object) -> None:
+        try:
+            with file.open("rb") as opened:
+                run = import_bundle(opened, file.name, owner=None)
+        except (ImportRefused, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED) from error
+        self.stdout.write(f"Run {run.pk}, imported: /runs/{run.pk}/")
