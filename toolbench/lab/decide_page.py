@@ -62,7 +62,7 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     decision = decide((one.measured for one in pool.candidates), query.rule)
     by_key = {one.measured.key: one for one in pool.candidates}
     rows = tuple(_row(standing, by_key[standing.measured.key], decision) for standing in decision.standings)
-    runs = Run.objects.filter(deleted_at=None, simulated=query.demo).order_by("-id")[:RUN_CHOICES]
+    runs = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo).order_by("-id")[:RUN_CHOICES]
     return DecidePage(query, pool, decision, rows, tuple(runs))
 
 

@@ -50,7 +50,9 @@ class FirstPage:
 
 def get_first_page(*, look_again: bool = False) -> FirstPage:
     """A fixed number of queries: none of them grows with the number of trials."""
-    mine = Run.objects.filter(simulated=False, deleted_at=None).exclude(purpose__in=[PURPOSE, INTENT_PURPOSE])
+    mine = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
+        purpose__in=[PURPOSE, INTENT_PURPOSE]
+    )
     return FirstPage(
         keys=detected_keys(),
         servers=find_local_servers(again=look_again),
@@ -65,7 +67,7 @@ def get_first_page(*, look_again: bool = False) -> FirstPage:
 
 def _failures() -> tuple[WorthOpening, ...]:
     failed = Trial.objects.filter(outcome=Trial.Outcome.FAIL, run__simulated=False, run__deleted_at=None)
-    failed = failed.filter(cell__control=False)
+    failed = failed.filter(cell__control=False, run__imported=False)
     newest = failed.order_by("-pk").values_list("pk", "sentence", "failure_class", "config__model_name", "scenario")
     worth: dict[str, WorthOpening] = {}
     for row in newest[:LOOK_BACK]:

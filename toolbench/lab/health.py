@@ -40,8 +40,10 @@ class Health:
 def get_health() -> Health:
     """Four queries. Processes silent for a day are left out."""
     now = timezone.now()
-    cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, fallback_turns__gt=0)
-    fallback = cells.aggregate(turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True))
+    cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
+    fallback = cells.filter(fallback_turns__gt=0).aggregate(
+        turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
+    )
     rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
     return Health(
         processes=tuple(

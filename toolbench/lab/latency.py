@@ -48,10 +48,10 @@ class LatencyPage:
 
 
 def get_latency(run_id: int | None = None, metric: str = "trial") -> LatencyPage:
-    """The run asked for, else the newest that is not simulated. Only trials with an answer count."""
+    """The run asked for, else the newest that is neither simulated nor imported. Only trials with an answer count."""
     metric = metric if metric in METRICS else "trial"
     runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped")[:50])
-    real = (run for run in runs if not run.simulated)
+    real = (run for run in runs if not run.simulated and not run.imported)
     run = next((run for run in runs if run.pk == run_id), None) if run_id else next(real, None)
     rows = tuple(_rows(run, metric)) if run else ()
     return LatencyPage(run, runs, metric, METRICS[metric][0], rows)

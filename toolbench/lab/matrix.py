@@ -139,7 +139,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         varies=tuple(name for name in ASKED if name not in same),
         summary=_summary(rows),
         scenario_groups=tuple(sorted(present, key=lambda name: (name != USUAL_GROUP, name))),
-        runs=tuple(Run.objects.filter(deleted_at=None, simulated=query.scope == "demo").order_by("-id")[:RUN_CHOICES]),
+        runs=tuple(_runs_of(query).order_by("-id")[:RUN_CHOICES]),
         warnings=_warnings(rows, found),
         prompts=_prompts(query),
     )
@@ -150,18 +150,26 @@ def settled(query: MatrixQuery) -> MatrixQuery:
     One query at most."""
     if query.scope:
         return query
-    own = Cell.objects.filter(run__simulated=False, run__deleted_at=None).exists()
+    own = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
     return replace(query, scope="real" if own else "published")
 
 
 def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
-    """The cells a scope means. Simulated runs are only in scope under demo or when they are named."""
+    """The cells a scope means. Simulated and imported runs are only in scopes of their own or when they are named."""
     cells = Cell.objects.filter(run__deleted_at=None)
     if query.prompt not in ("", SPLIT):
         cells = cells.filter(prompt_version=query.prompt)
     if query.scope == "runs":
         return cells.filter(run_id__in=query.runs)
-    return cells.filter(run__simulated=query.scope == "demo")
+    return cells.filter(run__in=_runs_of(query))
+
+
+def _runs_of(query: MatrixQuery) -> QuerySet[Run]:
+    """The runs of a scope; under `runs` those to choose from beside the named ones."""
+    kept = Run.objects.filter(deleted_at=None)
+    if query.scope == "imported":
+        return kept.filter(imported=True)
+    return kept.filter(imported=False, simulated=query.scope == "demo")
 
 
 def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
@@ -189,6 +197,7 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         engines=ArrayAgg("run__engine_version", distinct=True),
         versions=ArrayAgg("scenario_version", distinct=True),
         simulated=BoolOr("run__simulated"),
+        imported=BoolOr("run__imported"),
         mixed_upstreams=BoolOr("config__mixed_upstreams"),
         first=Min("run__created_at"),
         last=Max("run__created_at"),
@@ -294,6 +303,7 @@ def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFil
         stream=STREAMED if line["stream"] else WHOLE,
         demo="1" if query.scope == "demo" else "",
         prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
+        imported="1" if query.scope == "imported" else "",
     )
 
 
@@ -341,6 +351,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     saturated = sum(row.tally.saturated for row in rows)
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     found = {
+        "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from toolbench.lab.metrics import METRICS
 
-SCOPES = ("real", "runs", "demo", "published")
+SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGETS = (80, 90, 95)
 SPLIT = "each"
 DEFAULTS: Mapping[str, object] = {

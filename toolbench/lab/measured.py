@@ -79,7 +79,11 @@ def get_pool(query: DecideQuery) -> Pool:
 def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
     """Simulated runs are only in scope under demo, or when they are named."""
     cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
-    cells = cells.filter(run_id__in=query.runs) if query.scope == "runs" else cells.filter(run__simulated=query.demo)
+    cells = (
+        cells.filter(run_id__in=query.runs)
+        if query.scope == "runs"
+        else cells.filter(run__imported=False, run__simulated=query.demo)
+    )
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     return cells

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from toolbench.engine.routing import AUTO
@@ -92,9 +92,11 @@ class RunLine:
     delivered: Rate | None
 
 
-def get_runs(*, simulated: bool, limit: int = 100) -> tuple[RunLine, ...]:
-    """The newest runs of one kind, with their sums over all cells, added up by the database. Three queries."""
-    found = Run.objects.filter(deleted_at=None, simulated=simulated)
+def get_runs(*, simulated: bool = False, imported: bool = False, limit: int = 100) -> tuple[RunLine, ...]:
+    """The newest runs of one kind, with their sums over all cells, added up by the database; imported ones, simulated
+    or not, are a kind of their own. Three queries."""
+    kind = Q(imported=True) if imported else Q(imported=False, simulated=simulated)
+    found = Run.objects.filter(kind, deleted_at=None)
     runs = tuple(found.defer("request", "skipped")[:limit])
     counts: dict[int, dict[bool, Tally]] = defaultdict(dict)
     grouped = Cell.objects.filter(run__in=runs).order_by().values("run_id", "control")

@@ -26,7 +26,8 @@ FAILED_FIRST = Case(
 class TrialFilter:
     """What the address asks for; an empty field does not filter. `runs` are ids with commas between. `examples` NONE
     means without any. `demo` 1 shows simulated runs only, "" leaves them out unless runs, a cell or a configuration
-    are named. Unreadable values are dropped and named in `ignored`."""
+    are named; `imported` 1 shows imported runs only, in the same way. Unreadable values are dropped and named in
+    `ignored`."""
 
     run: int | None = None
     runs: str = ""
@@ -54,6 +55,7 @@ class TrialFilter:
     label: str = ""
     search: str = ""
     demo: str = ""
+    imported: str = ""
     sort: str = "failed"
     ignored: tuple[str, ...] = ()
 
@@ -197,8 +199,15 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
     if filter.search:
         found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
     if not filter.runs and filter.run is None and filter.cell is None and filter.config is None:
-        found = found.filter(run__simulated=bool(filter.demo))
+        found = found.filter(_own_scope(filter))
     return found
+
+
+def _own_scope(filter: TrialFilter) -> Q:
+    """Of imported runs all together, of one's own either the simulated ones or the others."""
+    if filter.imported:
+        return Q(run__imported=True)
+    return Q(run__imported=False, run__simulated=bool(filter.demo))
 
 
 def get_trials(filter: TrialFilter, page: int = 1) -> TrialPage:

@@ -1,10 +1,12 @@
 """Bundles as bytes, and what can be done to them on the way."""
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import asdict
 
-from toolbench.lab.bundles.manifest import Manifest
+from toolbench.lab.bundles.manifest import Manifest, evidence_hash, member_of
 from toolbench.lab.bundles.writing import write_bundle
 from toolbench.lab.models import Run
 
@@ -28,6 +30,11 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def rewritten(bundle: bytes, changes: Mapping[str, bytes]) -> bytes:
-    """The same archive with some members changed or added, the manifest as it was."""
-    return zipped(members_of(bundle) | dict(changes))
+def resealed(members: Mapping[str, bytes]) -> bytes:
+    """The members with a manifest that fits them, as somebody could write who knows the format."""
+    manifest = json.loads(members["manifest.json"])
+    content = {name: raw for name, raw in members.items() if name != "manifest.json"}
+    hashes = {name: member_of(raw) for name, raw in content.items()}
+    manifest["members"] = {name: asdict(member) for name, member in hashes.items()}
+    manifest["evidence"] = evidence_hash(hashes)
+    return zipped(content | {"manifest.json": json.dumps(manifest).encode()})

@@ -2,17 +2,40 @@
 
 import io
 import json
-import zipfile
+from typing import Any
 
 import pytest
-from django.test import Client
 
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import launched, plays_well, scripted_model, work
-from tests.lab.bundles.bundles import bundle_of, rewritten
+from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from toolbench.lab.bundles.opening import Caps, ImportRefused
 from toolbench.lab.bundles.reading import import_bundle
-from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.first_page import get_first_page
+from toolbench.lab.matrix import get_matrix
+from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.models import Run, StepBody, Trial
+from toolbench.lab.run_page import get_runs
+from toolbench.lab.trace import get_trace
+from toolbench.lab.trials import TrialFilter, get_trials
 from toolbench.providers.scripted import ScriptedProvider
+
+ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
+
+
+def imported(bundle: bytes, **named: Any) -> Run:
+    return import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None, **named)
+
+
+def small_run(**fields: Any) -> Run:
+    """One failed and one passed trial, with bytes that are no UTF-8."""
+    run = make_run(**fields)
+    cell = make_cell(make_config(run))
+    for outcome in ("fail", "pass"):
+        trial = make_trial(cell, outcome)
+        make_step(trial, bodies={"request": b'{"model":"a"}', "response": ODD, "facts": {"calls": []}})
+    recompute_all()
+    return run
 
 
 @pytest.mark.django_db(transaction=True)
@@ -22,14 +45,135 @@ def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -
         run = launched(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
         work(model)
     first, manifest = bundle_of(run)
-    imported = import_bundle(io.BytesIO(first), "bundle.zip", owner=None)
-    second, again = bundle_of(imported)
+    copy = imported(first)
+    _, again = bundle_of(copy)
     assert manifest.evidence == again.evidence
-    names = zipfile.ZipFile(io.BytesIO(first)).namelist()
-    same = [name for name in names if name not in ("manifest.json", "index.html")]
-    assert {name: manifest.members[name].sha256 for name in same} == {
-        name: again.members[name].sha256 for name in same
+    kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
+    assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
+    assert (copy.imported, copy.trial_count) == (True, 6)
+    assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
+
+
+@pytest.mark.django_db
+def test_every_byte_comes_back() -> None:
+    copy = imported(bundle_of(small_run())[0])
+    bodies = StepBody.objects.filter(step__trial__run=copy)
+    assert {(bytes(body.request), bytes(body.response)) for body in bodies} == {(b'{"model":"a"}', ODD)}
+
+
+@pytest.mark.django_db
+def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
+    run = small_run()
+    copy = imported(bundle_of(run)[0])
+    ids = [row.run_ids for row in get_matrix(MatrixQuery(scope="real")).rows]
+    assert ids == [(run.pk,)]
+    only = get_matrix(MatrixQuery(scope="imported"))
+    assert [row.run_ids for row in only.rows] == [(copy.pk,)]
+    assert only.warnings[0] == "Imported runs are counted here: they were tried elsewhere."
+    assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
+    assert [line.run.pk for line in get_runs()] == [run.pk]
+    assert [line.run.pk for line in get_runs(imported=True)] == [copy.pk]
+    assert [one.pk for one in get_first_page().recent] == [run.pk]
+
+
+@pytest.mark.django_db
+def test_its_traces_can_be_read_here() -> None:
+    copy = imported(bundle_of(small_run())[0])
+    trial = copy.trials.get(outcome="fail")
+    trace = get_trace(trial.pk, TrialFilter())
+    assert trace.headline == "The patch was refused and never sent again."
+    assert [line.part for turn in trace.rail for line in turn.steps][:2] == ["request", "response"]
+
+
+@pytest.mark.django_db
+def test_the_same_evidence_is_imported_once() -> None:
+    bundle = bundle_of(small_run())[0]
+    first = imported(bundle)
+    with pytest.raises(ImportRefused, match=f"imported already, as run {first.pk}"):
+        imported(bundle)
+    assert Run.objects.filter(imported=True).count() == 1
+
+
+def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
+    return {key: content for key, content in members.items() if key != name}
+
+
+@pytest.mark.django_db
+def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    cases = {
+        b"no zip at all": "no readable zip archive",
+        zipped({"a.txt": b"x"}): "There is no manifest.json in the file",
+        zipped(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
+        zipped(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
+        zipped(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
+        zipped(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
+        zipped(_without(members, "plans.json")): "'plans.json' is listed and missing",
+        zipped(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
     }
-    assert imported.imported
-    assert imported.trial_count == 6
-    assert sum(cell.passed for cell in imported.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
+    for content, reason in cases.items():
+        with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+            imported(content)
+        assert reason in str(refused.value)
+    assert not Run.objects.filter(imported=True).exists()
+
+
+@pytest.mark.django_db
+def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
+    bundle = bundle_of(small_run())[0]
+    for caps, reason in (
+        (Caps(members=3), "members; 3 are taken"),
+        (Caps(member_bytes=100), "100 are taken"),
+        (Caps(bytes=1000), "that is too much"),
+    ):
+        with pytest.raises(ImportRefused, match=reason):
+            imported(bundle, caps=caps)
+    bomb = zipped({"manifest.json": b"0" * (20 << 20)})
+    with pytest.raises(ImportRefused, match="that is too much"):
+        imported(bomb)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("trial", "outcome"), "splendid", "outcome is an unknown word"),
+        (("trial", "turns"), "many", "turns has the wrong type"),
+        (("trial", "sentence"), "a\x00b", "cannot contain NUL"),
+        (("trial", "instance_seed"), 2**70, "instance_seed cannot be stored"),
+        (("trial", "verdict"), {"rule": "\x00"}, "Nothing was imported"),
+        (("config",), 7, "there is no row 7"),
+        (("steps",), "none", "steps is no list of objects"),
+    ],
+)
+def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str, ...], value: Any, reason: str) -> None:
+    members = members_of(bundle_of(small_run())[0])
+    trial = json.loads(members["evidence/trials/000002.json"])
+    place = trial
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    bundle = resealed(members | {"evidence/trials/000002.json": json.dumps(trial).encode()})
+    before = (Run.objects.count(), Trial.objects.count())
+    with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+        imported(bundle)
+    assert reason in str(refused.value)
+    assert (Run.objects.count(), Trial.objects.count()) == before
+
+
+@pytest.mark.django_db
+def test_columns_of_a_newer_version_are_passed_over() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    run = json.loads(members["evidence/run.json"])
+    run["run"]["mood"] = "good"
+    copy = imported(resealed(members | {"evidence/run.json": json.dumps(run).encode()}))
+    assert copy.trials.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
+    run = small_run(state="running")
+    make_trial(run.cells.get(), "queued")
+    bundle, manifest = bundle_of(run)
+    assert "1 trials" in {one.what for one in manifest.left_out}
+    assert imported(bundle).state == Run.State.CANCELLED

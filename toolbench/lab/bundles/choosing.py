@@ -17,6 +17,10 @@ class BundleRefused(Exception):
     """A bundle that cannot be written; its text says why."""
 
 
+class UnknownRun(BundleRefused):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Configurations and cells in the order of their positions; trials are numbered in the order they ran."""
@@ -38,7 +42,7 @@ def choose(run_id: int, *, private: bool = False) -> Chosen:
     """Raises BundleRefused for an unknown run, and for one of which nothing may be shown."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
-        raise BundleRefused(f"There is no run {run_id}.")
+        raise UnknownRun(f"There is no run {run_id}.")
     while recompute_stale():
         pass
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))

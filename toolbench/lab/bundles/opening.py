@@ -17,7 +17,7 @@ MOST_MEMBERS = 400_000
 MOST_MEMBER_BYTES = 256 << 20
 MOST_BYTES = 8 << 30  # of all members, unpacked
 MOST_RATIO = 200  # unpacked to packed, above RATIO_FROM
-RATIO_FROM = 64 << 20
+RATIO_FROM = 16 << 20
 _ENCRYPTED = 1
 _PIECE = 1 << 20
 
