@@ -92,7 +92,7 @@ def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
     """The finished trials of a side, controls left out. Simulated ones only in a demo or where runs are named."""
     found = Trial.objects.filter(run__deleted_at=None, cell__control=False, state=Trial.State.DONE)
     if not any(name in axes for name in NAMES_RUNS):
-        found = found.filter(run__simulated=demo)
+        found = found.filter(run__imported=False, run__simulated=demo)
     for name in NAMES_RUNS:
         if name in axes:
             found = found.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
