@@ -1,0 +1,30 @@
+"""Published recommendations stay word for word; ours stand beside them with their rule."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.lab import catalogue
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Client) -> None:
+    catalogue.load()
+    text = owner_client.get("/decide/recommendations/").content.decode()
+    assert "40/40 overlaps 36/40" in text
+    assert "1,002/1,160" in text
+    assert "1,002/1,120" in text
+    assert "Timeouts were the dominant failure mode here (p95 ~125s)." in text
+    assert 'data-differs="verdict"' in text
+    assert "no number under our rules" in text
+
+
+def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client: Client) -> None:
+    catalogue.load()
+    config = make_config(make_run(), make_model("openai/gpt-5.2:nitro"))
+    make_trials(make_cell(config), **{"pass": 20, "fail": 20})
+    text = owner_client.get("/decide/recommendations/?scope=real").content.decode()
+    assert "97.5% tool success in this snapshot." in text
+    assert "<b>verdict</b>: Yes / No." in text
+    assert "Nothing measured in this scope" in owner_client.get("/decide/recommendations/?scope=demo").content.decode()

@@ -1,0 +1,18 @@
+"""Recommendations, published and ours, side by side."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.decide_query import DecideQuery
+from toolbench.lab.recommendations import PUBLISHED, get_recommendations, profile_rules
+from toolbench.web.pages import page
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /decide/recommendations/. ?scope= is published (also where none is named), real, runs or demo."""
+    query = DecideQuery.from_query(request.GET)
+    snapshot = request.GET.get("scope", PUBLISHED) == PUBLISHED and not query.runs
+    found = get_recommendations(query, snapshot=snapshot)
+    context = {"page": found, "query": query, "snapshot": snapshot, "profile_rules": profile_rules()}
+    return page(request, "recommendations/show.html", context)
