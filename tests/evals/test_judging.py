@@ -9,6 +9,8 @@ from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
 from toolbench.evals import failures, judging
+from toolbench.evals.agent_judging import ORDER, TOOLS
+from toolbench.evals.scenarios.agents import right_arguments
 from toolbench.evals.trials import Verdict
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
@@ -135,6 +137,12 @@ def _scenarios_own() -> Iterator[Verdict]:
     yield plain.judge(ended(calling(0, result("clock_now", {})), saying(1, plain.values["sum"])))
     one = HandTrial("parallel_mixed")
     yield one.judge(ended(calling(0, result("lock_door", {"room": one.values["room3"]})), saying(1, "One door.")))
+    sql = HandTrial("agent_sql")
+    query = {"sql_query": "SELECT 1", "explanation": "one", "tables_used": ["trips"]}
+    yield sql.judge(ended(calling(0, result("generate_sql", query)), end=End.MAX_TURNS_EXCEEDED))
+    chain = HandTrial("agent_chain")
+    backwards = [result(TOOLS[agent], right_arguments(agent, chain.values)) for agent in reversed(ORDER)]
+    yield chain.judge(ended(*(calling(turn, one) for turn, one in enumerate(backwards)), saying(4, "It is finished.")))
     yield HandTrial("language_en").judge(ended(calling(0, result("show_menu", {"day": 1})), saying(1, "The menu.")))
 
 

@@ -6,7 +6,6 @@ from tests.evals.records import calling, ended, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended
 from toolbench.evals import scenarios
-from toolbench.evals.scenarios import packs
 
 TYPICAL = ["happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only"]
 EIGHT = [
@@ -58,7 +57,7 @@ def test_the_eight_of_the_case_study_come_first() -> None:
 
 def test_groups_keep_controls_apart() -> None:
     groups = scenarios.groups()
-    assert list(groups) == ["tools", "control", "weather", "intent", *packs.PACKS]
+    assert list(groups) == ["tools", "control", "weather", "intent", *scenarios.PACKS]
     assert all(scenario.control == (name == "control") for name, found in groups.items() for scenario in found)
 
 
@@ -89,7 +88,7 @@ def straight(trial: HandTrial) -> Ended:
             return ended(calling(0, trial.patch()), saying(1, "Done."))
 
 
-CORE = [scenario.slug for scenario in scenarios.all() if not isinstance(scenario, packs.PackScenario)]
+CORE = [scenario.slug for scenario in scenarios.all() if scenario.group not in scenarios.PACKS]
 
 
 @pytest.mark.parametrize("slug", CORE)

@@ -14,7 +14,8 @@ NEEDS_PATIENCE = {"hangs"}
 METHODS = ("native", "text_json", "constrained", "template")
 NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
 CORE = {"tools", "control", "weather", "intent"}
-STEADY = ("perfect", "reliable-95", "reliable-90", "reliable-70")
+STEADY_TRIALS = 30
+STEADY = ("reliable-90", "reliable-70")
 
 
 def published(cell: Cell) -> float:
@@ -61,6 +62,26 @@ def test_the_perfect_persona_passes_every_scenario_in_every_method(scenario: str
     for method in METHODS[:1] if scenario in NEEDS_TWO_CALLS_A_TURN else found.methods:
         verdicts = play_trials(Cell("perfect", scenario, kind=DRAWN, method=method), range(trials))
         assert [verdict.outcome for verdict in verdicts] == ["pass"] * trials, method
+
+
+@pytest.mark.parametrize("slug", STEADY)
+def test_the_steady_personas_publish_the_packs_as_well(slug: str) -> None:
+    for group in (*scenarios.PACKS, "intent"):
+        members = [scenario.slug for scenario in scenarios.groups()[group]]
+        verdicts = [
+            verdict
+            for place, scenario in enumerate(members)
+            for verdict in play_trials(Cell(slug, scenario, kind=DRAWN), range(place, STEADY_TRIALS, len(members)))
+        ]
+        rate = published(Cell(slug, members[0]))
+        passed = sum(verdict.task_pass is True for verdict in verdicts)
+        assert abs(passed / len(verdicts) - rate) <= 4 * math.sqrt(rate * (1 - rate) / len(verdicts)), group
+
+
+@pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
+def test_faults_of_a_provider_befall_the_recovery_pack_as_infrastructure(slug: str) -> None:
+    verdicts = play_trials(Cell(slug, "recovery_busy", kind=DRAWN), range(6))
+    assert {verdict.outcome for verdict in verdicts} <= {"pass", "infra"}
 
 
 @pytest.mark.parametrize(

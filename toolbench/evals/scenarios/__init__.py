@@ -2,7 +2,6 @@
 tasks of one kind; `example_sets` are a scenario's few-shot sets."""
 
 from toolbench.evals.examples import sets_for as example_sets
-from toolbench.evals.scenarios.packs import PACKS
-from toolbench.evals.scenarios.registry import all, find, groups, select, unknown
+from toolbench.evals.scenarios.registry import PACKS, all, find, groups, select, unknown
 
 __all__ = ["PACKS", "all", "example_sets", "find", "groups", "select", "unknown"]

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from functools import cache
 
-from toolbench.evals.scenarios import control, intent, packs, state, weather
+from toolbench.evals.scenarios import agents, control, intent, packs, state, weather
 from toolbench.evals.trials import Scenario
 
+PACKS = ("agents", *packs.PACKS)
 TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
 _CASE_STUDY = (
     "happy_path",
@@ -28,7 +29,14 @@ PRESETS = {
 @cache
 def all() -> tuple[Scenario, ...]:
     """The eight of the case study first, in its order; then ours."""
-    every: list[Scenario] = [*state.load(), *control.load(), weather.Weather(), intent.ClassifyIntent(), *packs.load()]
+    every: list[Scenario] = [
+        *state.load(),
+        *control.load(),
+        weather.Weather(),
+        intent.ClassifyIntent(),
+        *agents.load(),
+        *packs.load(),
+    ]
     by_slug = {scenario.slug: scenario for scenario in every}
     own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY]
     return (*(by_slug[slug] for slug in _CASE_STUDY), *own)

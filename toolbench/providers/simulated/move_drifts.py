@@ -8,6 +8,7 @@ from dataclasses import replace
 from toolbench.providers.simulated.conversation import Conversation
 from toolbench.providers.simulated.play import Move
 from toolbench.providers.simulated.script import Call
+from toolbench.providers.simulated.values import REASON_KEYS
 
 MoveDrift = Callable[[Move, Conversation, random.Random], Move]
 PROSE = "I would look that up with a tool and then tell you what I found."
@@ -73,8 +74,9 @@ def _mistyped(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _altered(arguments: dict[str, object]) -> dict[str, object]:
-    """The last text inside, at any depth, is replaced: the value written, the city asked for."""
-    key = list(arguments)[-1] if arguments else ""
+    """The last value inside that is no mere reason is replaced: the value written, the city asked for."""
+    told = [key for key in arguments if key not in REASON_KEYS]
+    key = told[-1] if told else ""
     value = arguments.get(key)
     if isinstance(value, list) and value and isinstance(value[-1], dict):
         return arguments | {key: [*value[:-1], _altered(value[-1])]}

@@ -1,0 +1,107 @@
+"""Four agents on the way from a question to a query: intent, table, column, SQL; each alone, or all in a chain."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from toolbench.engine.events import Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
+from toolbench.evals import agent_judging
+from toolbench.evals.agent_world import AgentWorkspace, columns_of, world
+from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.scenarios.packs import filled
+from toolbench.evals.scenarios.tools import definition
+from toolbench.evals.tables import read_table
+from toolbench.evals.trials import DRAWN, PARITY, Instance, Verdict, Workspace
+
+CHAIN = "chain"
+LAYERS: Mapping[str, JsonObject] = {CHAIN: {"max_tool_calls_per_turn": 1}}
+ONE_TURN: JsonObject = {"max_turns": 1}
+
+
+@dataclass(eq=False, slots=True)
+class AgentScenario:
+    """One agent by its own tool in one turn, or the chain of all four. The parity instance has the first wording."""
+
+    agent: str
+    slug: str
+    title: str
+    intent: str
+    group: str = "agents"
+    control: bool = False
+    public: bool = True
+    methods: tuple[str, ...] = METHODS
+    version: int = 1
+    straight_requests: int = 1
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return agent_judging.ORDER if self.agent == CHAIN else (self.agent,)
+
+    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
+        question = _texts()["questions"][draw.source.randrange(len(_texts()["questions"]))]
+        words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
+        context = _context(question["workspace"])
+        tools = [definition(_texts()["agents"][agent]) for agent in self.agents]
+        return Instance(
+            scenario=self.slug,
+            version=self.version,
+            kind=kind,
+            seed=seed,
+            system=filled(draw.choice(_texts()["system"][self.agent]), context),
+            user_text=filled(draw.choice(question["text"]), words),
+            tools=tuple(draw.shuffled(tools)),
+            layer=dict(LAYERS.get(self.agent, ONE_TURN)),
+            values={**_wanted(question), "sql": filled(question["sql"], words), "words": words},
+        )
+
+    def open(self, instance: Instance) -> Workspace:
+        return AgentWorkspace()
+
+    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+        judge: Callable[[Instance, Ended, tuple[str, ...]], Verdict]
+        judge = agent_judging.judge_chain if self.agent == CHAIN else agent_judging.judge_agent
+        return judge(instance, ended, self.agents)
+
+
+def load() -> tuple[AgentScenario, ...]:
+    return tuple(AgentScenario(**row) for row in _texts()["scenarios"])
+
+
+def right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
+    """What the agent should pass, from an instance's values."""
+    rest = [one for one in columns_of(values["workspace_id"]) if one not in values["columns"]]
+    return {
+        "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},
+        "table": {"relevant_tables": values["tables"], "reasoning": "by its words"},
+        "column": {"relevant_columns": values["columns"], "irrelevant_columns": rest, "reasoning": "by its words"},
+        "sql": {"sql_query": values["sql"], "explanation": "one value", "tables_used": values["tables"]},
+    }[agent]
+
+
+def _wanted(question: JsonObject) -> JsonObject:
+    loose = question.get("loose_columns", ())
+    return {
+        "workspace_id": question["workspace"],
+        "tables": list(question["tables"]),
+        "columns": [one for one in question["columns"] if one not in loose],
+    }
+
+
+@cache
+def _context(workspace_id: str) -> Mapping[str, str]:
+    """What the prompts say of the workspaces, and of one workspace's tables."""
+    tables = [
+        f"{name}({', '.join(f'{column} {kind}' for column, kind in table.columns.items())})"
+        for name, table in world()[workspace_id].tables.items()
+    ]
+    spaces = [f"{name}: {one.about}" for name, one in world().items()]
+    return {"workspaces": "Workspaces: " + "; ".join(spaces) + ".", "tables": "Tables: " + "; ".join(tables) + "."}
+
+
+def _texts() -> JsonObject:
+    texts: JsonObject = read_table("packs/agents")
+    return texts
