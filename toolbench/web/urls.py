@@ -50,6 +50,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<int:run_id>/bundle.zip", reports.bundle, name="run-bundle"),
     path("imported/", imports.list, name="imported"),
     path("imported/new/", imports.new, name="import-new"),
+    path("imported/histories/<int:history_id>/", imports.history, name="history"),
     path("demo/", runs.list, {"simulated": True}, name="demo"),
     path("trials/", trials.list, name="trials"),
     path("trials/<int:trial_id>/", trials.show, name="trial"),

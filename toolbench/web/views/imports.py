@@ -2,11 +2,13 @@
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.histories import get_histories, get_history
+from toolbench.lab.models import History
 from toolbench.lab.run_page import get_runs
 from toolbench.web.forms.imports import take
 from toolbench.web.pages import page
@@ -14,7 +16,16 @@ from toolbench.web.pages import page
 
 @require_safe
 def list(request: HttpRequest) -> HttpResponse:
-    return page(request, "imports/list.html", {"lines": get_runs(imported=True)})
+    return page(request, "imports/list.html", {"lines": get_runs(imported=True), "histories": get_histories()})
+
+
+@require_safe
+def history(request: HttpRequest, history_id: int) -> HttpResponse:
+    try:
+        found = get_history(history_id)
+    except History.DoesNotExist:
+        raise Http404(f"There is no history {history_id}.") from None
+    return page(request, "imports/history.html", {"page": found})
 
 
 @require_POST

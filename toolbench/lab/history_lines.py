@@ -1,0 +1,110 @@
+"""Reading a history: one JSON object per line, each a turn that another program wrote down. docs/imports.md names the
+fields."""
+
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+MOST_LINES = 1_000_000
+LONGEST_LINE = 1 << 20  # bytes
+MOST_FAULTS = 20  # told at once
+
+
+class HistoryRefused(Exception):
+    """A history that is not imported; its text says why, line by line. Nothing of it is kept."""
+
+
+def _iso(value: object) -> object:
+    """Times are written as ISO 8601, never as a number."""
+    if not isinstance(value, str):
+        raise ValueError("is no time in ISO 8601")
+    return datetime.fromisoformat(value)
+
+
+Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Probe(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    ok: bool
+    error: str | None = None
+
+
+class ParseError(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    mode: Annotated[str, Field(max_length=20, pattern=r"^[^\x00]*$")]
+    error: Annotated[str, Field(min_length=1)]
+    snippet: str = ""
+
+
+class TurnLine(BaseModel):
+    """One line. `strategy` is the path that the turn took; `called` says whether it attempted a call."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    model: Annotated[Name, Field(min_length=1)]
+    strategy: Annotated[str, Field(min_length=1, max_length=20, pattern=r"^[a-z0-9_]+$")]
+    called: bool
+    conversation: Name = ""
+    turn: Count | None = None
+    step: Count | None = None
+    at: Annotated[AwareDatetime, BeforeValidator(_iso)] | None = None
+    prompt_version: Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")] = ""
+    ok: bool | None = None
+    retries: Count = 0
+    probe: Probe | None = None
+    parse_error: ParseError | None = None
+
+    @model_validator(mode="after")
+    def _a_parse_error_is_an_attempt(self) -> "TurnLine":
+        if self.parse_error and not self.called:
+            raise ValueError("parse_error says that a call was attempted, called says that none was")
+        return self
+
+
+def read_lines(lines: Iterable[bytes]) -> list[tuple[int, TurnLine]]:
+    """Line numbers, from 1, and turns; empty lines are passed over. Raises HistoryRefused with the first faults."""
+    turns: list[tuple[int, TurnLine]] = []
+    faults: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        if number > MOST_LINES:
+            raise HistoryRefused(f"The history has more than {MOST_LINES:,} lines: split it. Nothing was imported.")
+        if not line.strip():
+            continue
+        try:
+            turns.append((number, _turn(line)))
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+        if len(faults) == MOST_FAULTS:
+            faults.append("and perhaps more after it")
+            break
+    if faults:
+        raise HistoryRefused("\n".join([*faults, "Nothing was imported."]))
+    if not turns:
+        raise HistoryRefused("There is no turn in the history. Nothing was imported.")
+    return turns
+
+
+def _turn(line: bytes) -> TurnLine:
+    """Raises ValueError with a plain sentence. Fields may stand in the object itself or in its `meta`."""
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"it has {len(line):,} bytes; {LONGEST_LINE:,} are taken")
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON ({error})") from None
+    if not isinstance(given, dict):
+        raise ValueError("no JSON object")
+    meta = given.get("meta")
+    try:
+        return TurnLine.model_validate(given | meta if isinstance(meta, dict) else given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None

@@ -1,0 +1,25 @@
+"""`manage.py import_history FILE`: turns that another program wrote down, one JSON object per line."""
+
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.histories import import_history
+from toolbench.lab.history_lines import HistoryRefused
+
+REFUSED = 2
+
+
+class Command(BaseCommand):
+    help = "Import a history in JSON lines (docs/imports.md). It is there whole or not at all."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *, file: Path, **options: object) -> None:
+        try:
+            with file.open("rb") as opened:
+                history = import_history(opened, file.name)
+        except (HistoryRefused, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED) from error
+        self.stdout.write(f"{history.turn_count} turns: /imported/histories/{history.pk}/")
