@@ -1,5 +1,6 @@
 """What the pages about cases show: sets with their cases, and one case with how it fared."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +8,11 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import Prefetch
 
+from toolbench.evals.own.scenario import OwnScenario
 from toolbench.evals.own.simulated_tools import says_of
 from toolbench.evals.trials import Scenario
-from toolbench.lab.case_drafts import Draft, draft_of
-from toolbench.lab.casework import find_case, newest
+from toolbench.lab.case_drafts import Draft, draft_of, pretty
+from toolbench.lab.casework import NoSuchCase, find_case
 from toolbench.lab.known_scenarios import scenario_of
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Model, Provider, Run
 from toolbench.lab.rates import Rate
@@ -73,6 +75,10 @@ class CasePage:
     runs: tuple[CaseRun, ...]
 
     @property
+    def editable(self) -> bool:
+        return self.case.set.kind == CaseSet.Kind.OWN
+
+    @property
     def live(self) -> bool:
         return any(one.live for one in self.runs)
 
@@ -91,16 +97,40 @@ def get_case(slug: str) -> CasePage:
     row = next(one for one in versions if one.number == case.current)
     row.case = case
     scenario = scenario_of(row)
-    told = newest(case)
-    names = [tool.name for tool in told.definitions]
     return CasePage(
         case=case,
         scenario=scenario,
-        draft=draft_of(case.title, told),
-        tools=tuple((name, says_of(told.results, name)) for name in names),
+        draft=_draft(scenario, row),
+        tools=tuple((tool.name, _answers(scenario, tool.name)) for tool in scenario.draw(0).tools),
         versions=versions,
         runs=get_case_runs([slug]),
     )
+
+
+def get_own_case(slug: str) -> CasePage:
+    """One that can be edited. Raises NoSuchCase also for what was brought in as it is."""
+    found = get_case(slug)
+    if not found.editable:
+        raise NoSuchCase(f"{found.case} was brought in from {found.case.set.source}; it stays as it is there.")
+    return found
+
+
+def _draft(scenario: Scenario, row: CaseVersion) -> Draft:
+    """A case of one's own as it was written; of any other what is sent, and what is accepted."""
+    if isinstance(scenario, OwnScenario):
+        return draft_of(scenario.title, scenario.case)
+    instance = scenario.draw(0)
+    return Draft(
+        title=scenario.title,
+        tools=pretty([tool.to_openai() for tool in instance.tools]),
+        message=instance.user_text,
+        expect=pretty(json.loads(row.definition).get("answers", [])),
+        system=instance.system,
+    )
+
+
+def _answers(scenario: Scenario, tool: str) -> str:
+    return says_of(scenario.case.results if isinstance(scenario, OwnScenario) else {}, tool)
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MOST_RUNS) -> tuple[CaseRun, ...]:

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 from django.db.models import F, QuerySet
 
 from toolbench.evals import scenarios
+from toolbench.evals.bfcl.cases import Case as BfclCase
+from toolbench.evals.bfcl.scenario import GROUP as BFCL_GROUP
+from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.own.reading import case_of
 from toolbench.evals.own.scenario import GROUP, OwnScenario
 from toolbench.evals.trials import Scenario
-from toolbench.lab.models import CaseVersion, Cell
+from toolbench.lab.models import CaseSet, CaseVersion, Cell
 
-GROUPS = (GROUP,)  # of cells whose scenario is a case
+GROUPS = (GROUP, BFCL_GROUP)  # of cells whose scenario is a case
 Versioned = tuple[str, int]  # slug, version
 
 
@@ -64,12 +67,14 @@ def is_as_it_was(slug: str, version: int) -> bool:
 
 def scenario_of(row: CaseVersion) -> Scenario:
     """What a version says, as a scenario."""
-    case = row.case
+    case, told = row.case, json.loads(row.definition)
+    if case.set.kind == CaseSet.Kind.BFCL:
+        return BfclScenario(case.slug, row.number, case.title, BfclCase.of(told), public=case.set.public)
     return OwnScenario(
         slug=case.slug,
         version=row.number,
         title=case.title,
-        case=case_of(json.loads(row.definition)),
+        case=case_of(told),
         public=case.set.public,
     )
 

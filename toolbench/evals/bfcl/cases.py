@@ -7,10 +7,12 @@ import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.bfcl.schemas import json_schema
+from toolbench.evals.tables import frozen_row
 
 CATEGORIES = (
     "simple_python",
@@ -43,6 +45,11 @@ class Case:
     functions: tuple[JsonObject, ...]
     answers: tuple[JsonObject, ...]
 
+    @classmethod
+    def of(cls, told: JsonObject) -> "Case":
+        """From its plain data, as `dataclasses.asdict` writes it."""
+        return cls(**frozen_row(told))
+
     @property
     def tools(self) -> tuple[JsonObject, ...]:
         return tuple({"type": "function", "function": _function(function)} for function in self.functions)
@@ -50,6 +57,14 @@ class Case:
 
 def is_installed() -> bool:
     return importlib.util.find_spec(_PACKAGE) is not None
+
+
+def version() -> str:
+    """Of the wheel. Raises NotInstalled."""
+    try:
+        return metadata.version(_PACKAGE)
+    except metadata.PackageNotFoundError:
+        raise NotInstalled from None
 
 
 def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:

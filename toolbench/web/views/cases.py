@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from toolbench.lab.case_page import get_case, get_case_sets
+from toolbench.lab.case_page import get_case, get_case_sets, get_own_case
 from toolbench.lab.casework import NoSuchCase, delete_case, find_case
 from toolbench.web.forms.cases import CaseForm, TryForm
 from toolbench.web.pages import page
@@ -49,7 +49,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
 def edit(request: HttpRequest, slug: str) -> HttpResponse:
     """GET shows what the case says now; POST makes a new version of it. Old trials keep theirs."""
     try:
-        found = get_case(slug)
+        found = get_own_case(slug)
     except NoSuchCase as error:
         raise Http404(str(error)) from None
     form = CaseForm(request.POST) if request.method == "POST" else CaseForm.of(found.draft)

@@ -1,0 +1,76 @@
+"""Our rules against BFCL's own checker: on its golden answers, and on the same with one thing wrong."""
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.evals.bfcl.ast_rules import mistake
+from toolbench.evals.bfcl.cases import Case
+from toolbench.evals.bfcl.checking import check
+from toolbench.evals.bfcl.golden import Call, golden_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One answer to one case: `kind` says what was done to the golden one. `theirs` and `ours` say who accepts it."""
+
+    case: str
+    category: str
+    kind: str
+    theirs: bool
+    ours: bool
+    says: str
+
+    @property
+    def agrees(self) -> bool:
+        return self.theirs is self.ours
+
+
+def compare(cases: Iterable[Case]) -> tuple[Compared, ...]:
+    """Every answer to every case, in order. Raises NotInstalled."""
+    asked = [(case, kind, calls) for case in cases for kind, calls in answers_to(case)]
+    judged = check([(case, calls) for case, _, calls in asked])
+    return tuple(
+        _compared(case, kind, calls, theirs.valid) for (case, kind, calls), theirs in zip(asked, judged, strict=True)
+    )
+
+
+def answers_to(case: Case) -> Iterator[tuple[str, tuple[Call, ...]]]:
+    """The golden answer, then answers that differ from it in one thing."""
+    golden = golden_calls(case)
+    yield "golden", golden
+    yield "no call", ()
+    yield "a call twice", (*golden, golden[-1])
+    yield "another function", (("no_such_function", golden[0][1]), *golden[1:])
+    yield "reversed", golden[::-1]
+    name, arguments = golden[-1]
+    yield "an argument more", (*golden[:-1], (name, {**arguments, "not_asked_for": 1}))
+    for key, value in arguments.items():
+        rest = {other: one for other, one in arguments.items() if other != key}
+        yield f"{key} missing", (*golden[:-1], (name, rest))
+        for number, changed in enumerate(_changes(value)):
+            yield f"{key} changed ({number})", (*golden[:-1], (name, {**arguments, key: changed}))
+
+
+def _changes(value: Any) -> Iterator[Any]:
+    """The same in other letters, values next to it, and values of every other type."""
+    yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
+    if isinstance(value, str):
+        yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])
+    elif isinstance(value, bool):
+        yield from (not value, str(value))
+    elif isinstance(value, int | float):
+        yield from (value + 1, float(value), int(value), str(value))
+    elif isinstance(value, list):
+        yield from (value[::-1], [*value, "more"], value[:-1], [str(one) for one in value])
+    elif isinstance(value, dict):
+        yield {**copy.deepcopy(value), "more": 1}
+        yield from ({key: one for key, one in value.items() if key != left} for left in value)
+        yield {key: one.upper() if isinstance(one, str) else one for key, one in value.items()}
+
+
+def _compared(case: Case, kind: str, calls: tuple[Call, ...], theirs: bool) -> Compared:
+    wrong = mistake(case.category, case.functions, case.answers, calls)
+    says = f"{wrong.argument} {wrong.says}".strip() if wrong else ""
+    return Compared(case.id, case.category, kind, theirs, wrong is None, says)

@@ -1,0 +1,173 @@
+"""BFCL's rules for single-turn Python calls, written anew: what its AST checker accepts is right here, nothing else.
+
+They differ from JSON equality on purpose, as BFCL's do: case, spaces and some punctuation of texts do not matter, a
+whole number may stand for a float, members of objects are looked at one level deep, and an accepted value of another
+type than the parameter's stands for a variable. `bfcl/agreement.py` holds them to the checker."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.bfcl.golden import LEFT_OUT, Call
+
+_PYTHON: Mapping[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+_DROPPED = re.compile(r"[ ,./\-_*^]")
+_UNREADABLE = (TypeError, KeyError, AttributeError, IndexError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """`argument` is "" for what concerns the whole call, `call` its place from 0 among those made, None for none."""
+
+    says: str
+    argument: str = ""
+    call: int | None = None
+
+
+def mistake(
+    category: str, functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[Call]
+) -> Mistake | None:
+    """The first thing that BFCL would refuse, None for an answer that it accepts."""
+    if len(calls) != len(answers):
+        return Mistake(f"{len(calls)} calls instead of {len(answers)}")
+    if "parallel" in category:
+        return _in_any_order(functions, answers, calls)
+    (name,) = answers[0]
+    function = _find(functions, name) if "multiple" in category else functions[0]
+    return call_mistake(function, answers[0][name], calls[0])
+
+
+def call_mistake(function: JsonObject | None, accepted: JsonObject, call: Call) -> Mistake | None:
+    """Of one call, against the values that are accepted for each parameter."""
+    if function is None or call[0] != function["name"]:
+        return Mistake(f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}")
+    found = (Mistake(says, name) for name, says in argument_mistakes(function, accepted, call[1]) if says)
+    return next(found, None)
+
+
+def argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
+    """Each parameter with what is wrong with it, "" where nothing is: those that are required and missing, those that
+    were given, those that may not be left out."""
+    described = function["parameters"]["properties"]
+    yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in given)
+    for name, value in given.items():
+        if name not in described or name not in accepted:
+            yield name, "was not asked for"
+        else:
+            yield name, _value_mistake(described[name], value, accepted[name])
+    for name, options in accepted.items():
+        if name not in given and LEFT_OUT not in options:
+            yield name, "is missing"
+
+
+def _in_any_order(
+    functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[Call]
+) -> Mistake | None:
+    """Each expected call takes the first one left that fits it."""
+    left = list(range(len(calls)))
+    for answer in answers:
+        (name,) = answer
+        tried = {place: call_mistake(_find(functions, name), answer[name], calls[place]) for place in left}
+        fits = next((place for place, wrong in tried.items() if wrong is None), None)
+        if fits is None:
+            return _nearest(name, tried, calls)
+        left.remove(fits)
+    return None
+
+
+def _nearest(name: str, tried: Mapping[int, Mistake | None], calls: Sequence[Call]) -> Mistake:
+    same = ((place, wrong) for place, wrong in tried.items() if wrong and calls[place][0] == name)
+    place, wrong = next(same, (None, None))
+    if wrong is None:
+        return Mistake(f"no call of {name} is left that fits")
+    return Mistake(wrong.says, wrong.argument, place)
+
+
+def _find(functions: Sequence[JsonObject], name: str) -> JsonObject | None:
+    return next((function for function in functions if function["name"] == name), None)
+
+
+def _value_mistake(described: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
+    try:
+        right = _is_right(described, value, accepted)
+    except _UNREADABLE:
+        return "cannot be compared with what is accepted"
+    return "" if right else f"{value!r} is none of {list(accepted)!r}"[:300]
+
+
+def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
+    kind = described["type"]
+    wanted = _PYTHON[kind]
+    inner = _PYTHON[described["items"]["type"]] if kind in ("array", "tuple") else None
+    if kind == "float" and type(value) is int:
+        value = float(value)
+    fits, variable = _type_fits(value, accepted, wanted, inner)
+    if not fits:
+        return False
+    if variable:
+        return value in accepted
+    if wanted is dict:
+        return _is_object(value, accepted)
+    if wanted is list:
+        return _is_list_of_objects(value, accepted) if inner is dict else _is_list(value, accepted)
+    return _is_text(value, accepted) if wanted is str else value in accepted
+
+
+def _type_fits(value: Any, accepted: Sequence[Any], wanted: type, inner: type | None) -> tuple[bool, bool]:
+    """Whether the type is right, and whether the value stands for a variable: its type is that of the accepted values
+    and not the parameter's."""
+    shown = next((type(option) for option in accepted if option != LEFT_OUT), None)
+    variable = shown is not None and shown is not wanted
+    if type(value) is wanted:
+        if inner is None or any(_items_fit(value, option, inner) for option in accepted):
+            return True, variable
+        return False, variable
+    return (True, True) if shown is not None and type(value) is shown else (False, variable)
+
+
+def _items_fit(value: Any, option: Any, inner: type) -> bool:
+    return not isinstance(option, list) or all(_type_fits(item, option, inner, None)[0] for item in value)
+
+
+def _is_text(value: str, accepted: Sequence[Any]) -> bool:
+    return _plain(value) in [_plain(option) for option in accepted if isinstance(option, str)]
+
+
+def _is_list(value: list[Any], accepted: Sequence[Any]) -> bool:
+    return [_plain(item) for item in value] in [[_plain(item) for item in option] for option in accepted]
+
+
+def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
+    for option in accepted:
+        if len(option) == len(value):
+            pairs = zip(value, option, strict=True)
+            if all(_is_object(item, [wanted]) for item, wanted in pairs):
+                return True
+    return False
+
+
+def _is_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
+    return any(_has_members(value, option) for option in accepted if option != LEFT_OUT)
+
+
+def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
+    for key, item in value.items():
+        if key not in option or _plain(item) not in [_plain(one) for one in option[key]]:
+            return False
+    return all(key in value or LEFT_OUT in options for key, options in option.items())
+
+
+def _plain(value: Any) -> Any:
+    """A text as BFCL compares it; anything else as it is."""
+    return _DROPPED.sub("", value).lower().replace("'", '"') if type(value) is str else value

@@ -1,0 +1,109 @@
+"""A case of BFCL, tried and judged like any scenario: one answer, judged by BFCL's AST rules."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from toolbench.engine.events import End, Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import METHODS
+from toolbench.engine.tools import ToolDefinition
+from toolbench.evals import judging
+from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, mistake
+from toolbench.evals.bfcl.cases import Case
+from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.diagnosis import CALLS, Problem, at
+from toolbench.evals.evidence import called
+from toolbench.evals.own.definition import definition_of
+from toolbench.evals.own.simulated_tools import SimulatedTools
+from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
+
+GROUP = "bfcl"
+RULE = "The first answer makes the calls that BFCL accepts, by its AST rules; the run ends after it."
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@dataclass(eq=False, slots=True)
+class BfclScenario:
+    """Names of functions travel with `_` for a dot, which many endpoints refuse, as BFCL itself sends them."""
+
+    slug: str
+    version: int
+    title: str
+    case: Case
+    public: bool = True
+    group: str = GROUP
+    intent: str = "A public case of the Berkeley Function Calling Leaderboard."
+    control: bool = False
+    methods: tuple[str, ...] = METHODS
+    straight_requests: int = 1
+
+    @property
+    def rule(self) -> str:
+        return RULE
+
+    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        question = list(self.case.question)
+        system = str(question.pop(0)["content"]) if question[0].get("role") == "system" else ""
+        layer: JsonObject = {"max_turns": 1}
+        if "parallel" in self.case.category:
+            layer["request_overrides"] = {"parallel_tool_calls": True}
+        return Instance(
+            scenario=self.slug,
+            version=self.version,
+            kind=kind,
+            seed=seed,
+            system=system,
+            user_text=str(question[-1]["content"]),
+            tools=self.definitions,
+            history=tuple(question[:-1]),
+            layer=layer,
+        )
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        tools = (definition_of(tool) for tool in self.case.tools)
+        return tuple(ToolDefinition(sendable(tool.name), tool.description, tool.parameters) for tool in tools)
+
+    def open(self, instance: Instance) -> Workspace:
+        return SimulatedTools({}, {})
+
+    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+        names = {sendable(function["name"]): str(function["name"]) for function in self.case.functions}
+        made = [one for one in called(ended) if one.turn == 0]
+        calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
+        wrong = mistake(self.case.category, self.case.functions, self.case.answers, calls)
+        case = judging.Case(
+            instance=instance,
+            ended=ended,
+            rule=RULE,
+            checks=tuple(_checks(self.case, calls, wrong)),
+            parity_checks=None,
+            otherwise=_otherwise(wrong, len(calls)),
+            good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
+        )
+        return judging.judge(case)
+
+
+def sendable(name: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", name)[:64]
+
+
+def _checks(case: Case, calls: list[Call], wrong: Mistake | None) -> Iterator[Check]:
+    """BFCL's verdict, and where one call is expected each of its arguments."""
+    yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.says}".strip() if wrong else "")
+    if len(calls) == 1 == len(case.answers):
+        (name,) = case.answers[0]
+        function = next((one for one in case.functions if one["name"] == name == calls[0][0]), None)
+        if function is not None:
+            found = dict(argument_mistakes(function, case.answers[0][name], calls[0][1]))
+            yield from (Check(f"{name} $.{argument}", not says, says) for argument, says in found.items())
+
+
+def _otherwise(wrong: Mistake | None, made: int) -> Problem:
+    if wrong is None or not made:
+        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
+    path = f"$.{wrong.argument}" if wrong.argument else CALLS
+    call = wrong.call if wrong.call is not None else 0 if wrong.argument else None
+    what = f"{f'{path} ' if wrong.argument else ''}{wrong.says}."
+    return Problem("wrong_arguments", at(0, call=call, path=path, what=what))

@@ -1,0 +1,27 @@
+"""`manage.py import_cases bfcl --category simple_python`: brings in public cases; the same again changes nothing."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.evals.bfcl.cases import CATEGORIES, NotInstalled
+from toolbench.lab.bfcl_import import LICENCE, UnknownCategory, import_bfcl
+
+
+class Command(BaseCommand):
+    help = "Brings in public cases. bfcl: the Berkeley leaderboard's single-turn Python cases, from the extra bfcl."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("source", choices=["bfcl"])
+        parser.add_argument("--category", action="append", metavar="NAME", help=f"{', '.join(CATEGORIES)}; or all")
+        parser.add_argument("--limit", type=int, help="only the first so many of each category")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        asked = options["category"] or ["simple_python"]
+        try:
+            brought = import_bfcl(CATEGORIES if asked == ["all"] else asked, limit=options["limit"])
+        except (NotInstalled, UnknownCategory) as error:
+            raise CommandError(str(error)) from error
+        for one in brought:
+            counts = f"{one.added} added, {one.changed} changed, {one.same} as they were"
+            self.stdout.write(f"BFCL {one.category}: {counts}. Public; licence {LICENCE}.")
