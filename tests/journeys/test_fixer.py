@@ -1,0 +1,36 @@
+"""Somebody whose model writes its calls into its text: would the tag reader have saved these trials?"""
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.planning import finished
+from tests.lab.benches import launched
+from tests.workers import WorkerProcess
+from toolbench.lab.models import Model, Step
+
+TRIALS = 10
+
+
+def test_ticking_the_tag_reader_flips_nine_trials_leaves_one_unknown_and_sends_nothing(
+    browser_page: Page, personas: None, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    model = Model.objects.get(name="tagged-calls")
+    run = launched(model, profiles=(), scenarios=("weather",), strategies=("raw",), trials=TRIALS)
+    page.goto(f"/runs/{run.pk}/")
+    finished(page, TRIALS)
+    Step.objects.filter(trial=run.trials.order_by("position")[4]).update(body_cut=True)  # as of an answer over 16 MB
+    page.goto(f"/runs/{run.pk}/")
+
+    page.get_by_role("link", name="What if").click()
+    page.get_by_label("content_tag_tool_call_fallback").check()
+    page.get_by_role("button", name=f"Replay {TRIALS} trials").click()
+
+    expect(page.get_by_role("heading", name="9 fail → pass, 1 unknown")).to_be_visible(timeout=2000)
+    expect(page.get_by_text("unknown from step 1")).to_have_count(1)
+    expect(page.get_by_text(f"{TRIALS} before, {TRIALS} after")).to_be_visible()
+    run.refresh_from_db()
+    assert run.requests_reserved == TRIALS
+    assert "preset=content_tag_tool_call_fallback" in page.url
+
+    page.get_by_role("row", name="fail pass").first.get_by_role("link").click()
+    expect(page.locator(".verdict.fail")).to_be_visible()
