@@ -9,6 +9,8 @@ from toolbench.evals import evidence, failures, parity
 from toolbench.evals.diagnosis import Problem, at, first_problem, last_turn
 from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
 
+VERSION = 1  # of the questions below and of what they ask for help; one more whenever a verdict may come out otherwise
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

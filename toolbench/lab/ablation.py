@@ -7,7 +7,7 @@ from toolbench.engine.policy import resolve
 from toolbench.lab.models import Trial
 from toolbench.lab.plans import frozen_configs
 from toolbench.lab.replaying import replay
-from toolbench.lab.what_if import UNKNOWN, Change, Totals, change_of, totals
+from toolbench.lab.what_if import UNKNOWN, Change, Totals, change_of, counted, totals
 from toolbench.lab.what_if_plan import WhatIf, transforms_of
 
 ALL = "all"
@@ -54,4 +54,4 @@ def _row(name: str, trial_ids: Sequence[int], asked: WhatIf, chosen: Sequence[Ch
     before = {one.trial: one.after for one in chosen}
     other = [one for one in changes if one.after != before[one.trial]]
     sure = tuple(one for one in other if UNKNOWN not in (one.after, before[one.trial]))
-    return Ablation(name, totals(changes), sure, unsure=len(other) - len(sure))
+    return Ablation(name, totals(counted(changes)), sure, unsure=len(other) - len(sure))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import evidence
+from toolbench.evals import evidence, judging
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.facts import column_count, column_json, column_number, column_text
 from toolbench.providers.recording import ExchangeStep, ToolStep
@@ -67,6 +67,7 @@ def verdict_json(verdict: Verdict) -> JsonObject:
         "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in verdict.checks],
         "first_bad": first and {"turn": first.turn, "call": first.call, "path": first.path, "sentence": first.sentence},
         "counts": verdict.counts,
+        "judging": judging.VERSION,
     }
 
 

@@ -15,7 +15,7 @@ from django.db.models import F
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import End, Ended, Event, ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import failures
+from toolbench.evals import failures, scenarios
 from toolbench.evals.judging import without_tools
 from toolbench.evals.trials import Verdict
 from toolbench.lab.claiming import Claimed
@@ -52,6 +52,7 @@ COLUMNS = (
 _STOPS = {End.DEADLINE_EXCEEDED.value: StopReason.DEADLINE, End.CANCELLED.value: StopReason.CANCELLED}
 _NOWHERE = "http://recorded.invalid"
 Change = Callable[[FrozenConfig], FrozenConfig]
+FIRST_JUDGING = 1  # of verdicts that do not say which version judged them
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,19 @@ class Replayed:
     assumed: tuple[str, ...] = ()
 
 
-def replay(trial_ids: Iterable[int], change: Change | None = None) -> Iterator[Replayed]:
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """`own_plan`: under the trial's own settings. `anew`: by the scenario as it is now, not as it was."""
+
+    own_plan: bool
+    anew: bool
+
+
+def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool = False) -> Iterator[Replayed]:
     """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
-    was frozen. To be called in a thread without an event loop."""
+    was frozen. With `anew` the scenario as it is now is played and judges, whatever version was launched; where it
+    would have shown the model something else, the end is unknown. To be called in a thread without an event loop."""
+    terms = _Terms(own_plan=change is None, anew=anew)
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
     for start in range(0, len(wanted), BATCH):
@@ -79,7 +90,7 @@ def replay(trial_ids: Iterable[int], change: Change | None = None) -> Iterator[R
         for config_id, config in frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
         recorded = _steps(trials)
-        yield from run_instantly(_replay_batch(trials, configs, recorded, own_plan=change is None))
+        yield from run_instantly(_replay_batch(trials, configs, recorded, terms))
 
 
 def _load(ids: Sequence[int]) -> list[Trial]:
@@ -96,20 +107,18 @@ def _steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
 
 
 async def _replay_batch(
-    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], *, own_plan: bool
+    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], terms: _Terms
 ) -> list[Replayed]:
-    return [
-        await _replay(trial, configs[trial.config_id], steps.get(trial.pk, []), own_plan=own_plan) for trial in trials
-    ]
+    return [await _replay(trial, configs[trial.config_id], steps.get(trial.pk, []), terms) for trial in trials]
 
 
-async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], *, own_plan: bool) -> Replayed:
+async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], terms: _Terms) -> Replayed:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if not exchanges or not _was_driven(trial):
         return Replayed(trial, never_sent=True, why=trial.sentence)
-    recording = _recording(trial, steps, own_plan=own_plan)
+    recording = _recording(trial, steps, own_plan=terms.own_plan)
     try:
-        plan = trial_plan(_claimed(trial), _as_sent(config, exchanges[0]), _reach(trial, exchanges))
+        plan = trial_plan(_claimed(trial, anew=terms.anew), _as_sent(config, exchanges[0]), _reach(trial, exchanges))
     except (EngineError, ScenarioChanged, KeyError) as error:
         return Replayed(trial, unknown_from=1, why=str(error))
     return await _driven(trial, plan, recording)
@@ -150,8 +159,20 @@ def _columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_Notes") -> J
 
 def differences(replayed: Replayed) -> tuple[str, ...]:
     """The columns in which a replay differs from what is stored; () for one whose end is not known."""
-    stored = {name: getattr(replayed.trial, name) for name in replayed.columns}
-    return tuple(name for name, value in replayed.columns.items() if stored[name] != value)
+    made = _comparable(replayed.columns)
+    stored = _comparable({name: getattr(replayed.trial, name) for name in replayed.columns})
+    return tuple(name for name, value in made.items() if stored[name] != value)
+
+
+def judging_version(verdict: JsonObject) -> int:
+    return int(verdict.get("judging", FIRST_JUDGING))
+
+
+def _comparable(columns: JsonObject) -> JsonObject:
+    """The columns without the version that judged."""
+    if "verdict" not in columns:
+        return columns
+    return {**columns, "verdict": {name: value for name, value in columns["verdict"].items() if name != "judging"}}
 
 
 @dataclass(eq=False, slots=True)
@@ -198,7 +219,8 @@ def _stored(step: Step) -> StoredExchange:
     )
 
 
-def _claimed(trial: Trial) -> Claimed:
+def _claimed(trial: Trial, *, anew: bool) -> Claimed:
+    """Raises KeyError for a scenario that is not there any more."""
     return Claimed(
         id=trial.pk,
         run_id=trial.run_id,
@@ -207,7 +229,7 @@ def _claimed(trial: Trial) -> Claimed:
         execution=trial.execution,
         lease=UUID(int=0),
         scenario=trial.scenario,
-        scenario_version=trial.scenario_version,
+        scenario_version=scenarios.find(trial.scenario).version if anew else trial.scenario_version,
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,

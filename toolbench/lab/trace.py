@@ -9,8 +9,9 @@ from django.db.models import BinaryField, Count, F, Func, IntegerField, QuerySet
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import failures
 from toolbench.lab.facts import load
-from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 from toolbench.lab.rates import Rate
+from toolbench.lab.rejudging import get_judgements
 from toolbench.lab.step_view import StepView, view_step
 from toolbench.lab.tallies import tally
 from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
@@ -115,6 +116,7 @@ class Trace:
     answered: Rate
     delivered: Rate
     passing: int | None
+    judgements: tuple[Judgement, ...]
 
 
 def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
@@ -155,6 +157,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
         passing=next((one.pk for one in repeats if one.outcome == Trial.Outcome.PASS), None),
+        judgements=get_judgements(trial),
     )
 
 

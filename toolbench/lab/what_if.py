@@ -2,7 +2,7 @@
 request is sent."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
@@ -111,16 +111,28 @@ def change_of(replayed: Replayed) -> Change:
     )
 
 
-def totals(changes: tuple[Change, ...]) -> Totals:
-    before = [one for one in changes if one.before in ("pass", "fail") and not one.left_out_before]
-    after = [one for one in changes if one.after in ("pass", "fail", UNKNOWN) and not one.left_out_after]
-    passed = sum(one.after == "pass" for one in after)
-    unknown = sum(one.after == UNKNOWN for one in changes)
-    flips = Counter((one.before, one.after) for one in changes if one.flips)
+Counts = Counter[tuple[str, str, bool, bool]]
+
+
+def counted(changes: Iterable[Change]) -> Counts:
+    """How many trials went from which outcome to which, and whether either is left out of success given an answer."""
+    return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
+
+
+def totals(counts: Counts) -> Totals:
+    def those(place: int, words: tuple[str, ...]) -> int:
+        return sum(count for key, count in counts.items() if key[place] in words and not key[place + 2])
+
+    flips: Counter[tuple[str, str]] = Counter()
+    for (before, after, *_), count in counts.items():
+        if after not in (before, UNKNOWN):
+            flips[before, after] += count
+    unknown = those(1, (UNKNOWN,))
+    answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
     return Totals(
-        before=rate_of(sum(one.before == "pass" for one in before), len(before)),
-        after=Bounds(rate_of(passed, len(after)), rate_of(passed + unknown, len(after))),
+        before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail"))),
+        after=Bounds(rate_of(passed, answered), rate_of(passed + unknown, answered)),
         flips=tuple((*pair, count) for pair, count in flips.most_common()),
         unknown=unknown,
-        same=len(changes) - unknown - flips.total(),
+        same=counts.total() - unknown - flips.total(),
     )

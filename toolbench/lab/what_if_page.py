@@ -6,12 +6,14 @@ from toolbench.engine.errors import PolicyError
 from toolbench.engine.formats import names as format_names
 from toolbench.engine.presets import STRATEGIES
 from toolbench.lab.ablation import Ablation, ablate, transforms_in
-from toolbench.lab.models import Run
+from toolbench.lab.models import Replay, Run
+from toolbench.lab.replay_queue import ask_replay, changes_of, counts_of
 from toolbench.lab.replaying import replay
-from toolbench.lab.what_if import Change, NothingToReplay, Scope, Totals, change_of, totals
+from toolbench.lab.what_if import Change, NothingToReplay, Scope, Totals, change_of, counted, totals
 from toolbench.lab.what_if_plan import LIMITS, WhatIf, all_presets
 
-MOST_AT_ONCE = 100  # replays of one trial while a page is waited for
+MOST_AT_ONCE = 100  # trials replayed while a page is waited for
+MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +35,53 @@ class WhatIfPage:
     ablations: tuple[Ablation, ...] = ()
     assumed: tuple[str, ...] = ()
     refused: str = ""
+    hint: str = ""
+    waiting: Replay | None = None
 
 
 def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> WhatIfPage:
-    """Raises NothingToReplay. To be called in a thread without an event loop."""
+    """Many trials are replayed by a worker: then `waiting` is its row. Raises NothingToReplay. To be called in a
+    thread without an event loop."""
     ids = list(scope.trials().values_list("pk", flat=True)[: MOST_AT_ONCE + 1])
     if not ids:
         raise NothingToReplay(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
     run = Run.objects.get(trials=ids[0])
-    page = _blank(scope, asked, run, len(ids))
     if len(ids) > MOST_AT_ONCE:
-        return replace(page, refused=f"These are more than {MOST_AT_ONCE} trials: open one of the run's cells.")
+        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()))
+    page = _blank(scope, asked, run, len(ids))
     try:
         changes = tuple(change_of(one) for one in replay(ids, asked.apply))
-        ablations = ablate(ids, asked, transforms_in(ids, asked), changes) if with_ablation else ()
+        names = transforms_in(ids, asked) if with_ablation else ()
+        few = len(names) * len(ids) <= MOST_ABLATIONS
+        ablations = ablate(ids, asked, names, changes) if names and few else ()
     except PolicyError as error:
         return replace(page, refused=f"These settings do not go together: {error}")
     return replace(
         page,
         requests=(page.requests[0], _requests(run)),
         changes=changes,
-        totals=totals(changes),
+        totals=totals(counted(changes)),
         ablations=ablations,
+        hint="" if few else "Too many trials to leave out each transform: choose a cell.",
         assumed=tuple(sorted({name for one in changes for name in one.assumed})),
+    )
+
+
+def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
+    if page.asked == WhatIf():
+        return replace(
+            page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
+        )
+    row = ask_replay(page.scope, page.asked, page.run)
+    if row.state != Replay.State.DONE or row.refused:
+        return replace(page, waiting=None if row.refused else row, refused=row.refused)
+    return replace(
+        page,
+        requests=(row.requests_before, page.requests[1]),
+        changes=changes_of(row),
+        totals=totals(counts_of(row)),
+        hint="Only trials that flip or are unknown are listed, at most 500 of them.",
+        assumed=tuple(row.assumed),
     )
 
 

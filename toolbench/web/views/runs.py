@@ -11,6 +11,7 @@ from toolbench.lab.frozen_settings import get_frozen_settings
 from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.launching import ConfirmationNeeded
 from toolbench.lab.models import Run
+from toolbench.lab.rejudging import get_judging_state
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
 from toolbench.web.forms.running import LIVE_FIELDS, read_action
@@ -44,6 +45,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
     if not wants_part(request):
+        context["judging"] = get_judging_state(run_id)
         context["frozen"] = get_frozen_settings(
             run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
         )

@@ -1,0 +1,39 @@
+import pytest
+from django.test import Client
+
+from tests.lab.benches import launched, scripted_model, work
+from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
+from toolbench.evals import scenarios
+from toolbench.lab.models import Run
+from toolbench.providers.scripted import ScriptedProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+STRICT = "happy_path_parallel"
+
+
+@pytest.fixture
+def corrected(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Run:
+    model = scripted_model(scripted)
+    run = launched(model, scenarios=(STRICT,), trials=2)
+    work(model)
+    monkeypatch.setattr(scenarios.find(STRICT), "behaviour", "")
+    monkeypatch.setattr(scenarios.find(STRICT), "version", 2)
+    return run
+
+
+def test_a_button_judges_a_run_again_and_pages_show_what_changed(owner_client: Client, corrected: Run) -> None:
+    assert "2 trials were judged by an older version" in owner_client.get(f"/runs/{corrected.pk}/").content.decode()
+
+    shown = owner_client.post(f"/runs/{corrected.pk}/rejudge/", follow=True).content.decode()
+
+    assert "2 trials judged again, 2 fail → pass" in shown
+    assert "scenario 1, rules 1" in shown
+    assert "scenario 2, rules 1" in shown
+    trial = owner_client.get(f"/trials/{corrected.trials.all()[0].pk}/").content.decode()
+    assert "Judgements" in trial
+    assert "judged again" in owner_client.get(f"/runs/{corrected.pk}/").content.decode()
+
+
+def test_a_run_that_is_not_there_is_said(owner_client: Client) -> None:
+    assert owner_client.get("/runs/99999/judgements/").status_code == 404
+    assert owner_client.post("/runs/99999/rejudge/").status_code == 404

@@ -1,0 +1,24 @@
+"""`manage.py rejudge RUN` or `--scenario SLUG`: judges stored trials again, without a request."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.rejudging import of_run, of_scenario, rejudge
+
+
+class Command(BaseCommand):
+    help = "Judge stored trials again by the scenarios and rules of now; both verdicts are kept with their versions."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("run", type=int, nargs="?")
+        parser.add_argument("--scenario", help="every finished trial of this scenario, in every run")
+
+    def handle(self, *args: Any, run: int | None, scenario: str | None, **options: Any) -> None:
+        if (run is None) == (scenario is None):
+            raise CommandError("Name a run, or --scenario SLUG; one of the two.")
+        trials = of_scenario(scenario) if run is None and scenario else of_run(run or 0)
+        done = rejudge(trials.values_list("pk", flat=True))
+        self.stdout.write(done.sentence)
+        for one in done.changed[:20]:
+            self.stdout.write(f"  trial {one.trial} ({one.scenario}): {one.before} → {one.after}. {one.sentence}")

@@ -1,0 +1,96 @@
+"""What-ifs over more trials than a page can wait for: a row per address, worked through by a worker in batches that
+show how far it is. A row whose worker is gone is taken up again by the next look at its page."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from urllib.parse import parse_qs
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from toolbench.engine.errors import PolicyError
+from toolbench.lab.models import Replay, Run
+from toolbench.lab.replaying import replay
+from toolbench.lab.waking import wake_replay
+from toolbench.lab.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
+from toolbench.lab.what_if_plan import WhatIf
+
+BATCH = 40
+LEASE = timedelta(seconds=60)
+MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
+
+
+def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
+    """The row of this address: a new one, one that is under way, or a finished one. Wakes a worker where none is at
+    it. A finished one of fewer trials than there are now is done again."""
+    total = scope.trials().count()
+    with transaction.atomic():
+        row, made = Replay.objects.select_for_update().get_or_create(
+            kind=scope.kind,
+            scope_id=scope.id,
+            query=asked.query(),
+            defaults={"total": total, "requests_before": run.requests_reserved},
+        )
+        if row.state == Replay.State.DONE and row.total != total:
+            row.delete()
+            return ask_replay(scope, asked, run)
+        waiting = Replay.objects.filter(pk=row.pk).filter(_free())
+        if made or waiting.exists():
+            transaction.on_commit(lambda: wake_replay(row.pk))
+    return row
+
+
+def work_replay(replay_id: int) -> None:
+    """Claims the row and replays its trials; returns at once where another worker is at it or it is done."""
+    lease = uuid4()
+    mine = Replay.objects.filter(pk=replay_id)
+    if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
+        return
+    row = mine.get()
+    asked = WhatIf.from_query(parse_qs(row.query))
+    ids = Scope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
+    counts: Counts = Counter()
+    listed: list[Change] = []
+    assumed: set[str] = set()
+    held = mine.filter(lease=lease)
+    try:
+        replayed = replay(list(ids), asked.apply)
+        while batch := [change_of(one) for one in islice(replayed, BATCH)]:
+            counts += counted(batch)
+            listed += [one for one in batch if one.flips or one.after == UNKNOWN][: MOST_LISTED - len(listed)]
+            assumed.update(name for one in batch for name in one.assumed)
+            if not held.update(done=counts.total(), lease_until=Now() + LEASE):
+                return
+    except PolicyError as error:
+        held.update(refused=f"These settings do not go together: {error}")
+    held.update(
+        state=Replay.State.DONE,
+        counts=[[*key, count] for key, count in counts.items()],
+        listed=[dataclasses.asdict(one) for one in listed],
+        assumed=sorted(assumed),
+        finished_at=Now(),
+        lease=None,
+    )
+
+
+def counts_of(row: Replay) -> Counts:
+    return Counter({tuple(key): count for *key, count in row.counts})
+
+
+def changes_of(row: Replay) -> tuple[Change, ...]:
+    return tuple(_change(one) for one in row.listed)
+
+
+def _change(stored: Mapping[str, object]) -> Change:
+    assumed = stored["assumed"]
+    assert isinstance(assumed, Sequence)
+    return Change(**{**stored, "assumed": tuple(assumed)})  # type: ignore[arg-type]  # as asdict wrote it
+
+
+def _free() -> Q:
+    return Q(state=Replay.State.QUEUED) | Q(state=Replay.State.RUNNING, lease_until__lt=Now())

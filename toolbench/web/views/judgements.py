@@ -1,0 +1,26 @@
+"""Judging stored trials again, and what came of it."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from toolbench.lab.models import Run
+from toolbench.lab.rejudging import ask_rejudging, get_changes
+from toolbench.web.pages import page
+
+
+@require_POST
+def again(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Judges the run's trials by the scenarios and rules of now; a large run is left to a worker."""
+    done = ask_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
+    waiting = "A worker judges this run again; load the page in a moment to see what came of it."
+    messages.success(request, done.sentence if done else waiting)
+    return redirect("judgements", run_id)
+
+
+@require_safe
+def list(request: HttpRequest, run_id: int) -> HttpResponse:
+    """GET /runs/ID/judgements/: the trials whose outcome is another one now."""
+    run = get_object_or_404(Run, pk=run_id, deleted_at=None)
+    return page(request, "judgements/list.html", {"run": run, "changes": get_changes(run)})
