@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.db.models import QuerySet
+
 from toolbench.evals.statistics.many import holm
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.compare_counts import (
@@ -16,9 +18,13 @@ from toolbench.lab.compare_counts import (
     stratified,
     worth_pairing,
 )
-from toolbench.lab.compare_query import AXES, METRICS, CompareQuery
-from toolbench.lab.compare_sides import IDENTITY, Side, read_side, trials_of
+from toolbench.lab.compare_figures import CallRate, TimeShift, call_rates, shifts
+from toolbench.lab.compare_query import AXES, METRICS, SIDES, CompareQuery
+from toolbench.lab.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
 from toolbench.lab.compare_warnings import warnings
+from toolbench.lab.models import Trial
+
+OF_ONE_RUN = {"run", "config", "day", "upstream"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class Comparison:
     flips: Flips
     needed: Needed
     noise: float
+    calls: tuple[CallRate, ...]
+    times: tuple[TimeShift, ...]
     warnings: tuple[str, ...]
     shared_trials: int
 
@@ -72,11 +80,12 @@ class Comparison:
 
 
 def get_comparison(query: CompareQuery) -> Comparison:
-    """Five queries, whatever the number of trials."""
-    found = [trials_of(query.side(name), demo=query.demo) for name in ("a", "b")]
+    """Seven queries, whatever the number of trials."""
+    found = [trials_of(query.side(name), demo=query.demo) for name in SIDES]
     shared = (found[0] & found[1]).count()
-    first, second = (read_side(trials) for trials in found)
-    counts = bring_together(first.lines, second.lines, metric=query.metric, group=query.group, kind=query.kind)
+    counts = _counts(query, found)
+    trials = [side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found]
+    first, second = (read_side(side) for side in trials)
     fates = flips(counts)
     how = "paired" if query.how != "stratified" and worth_pairing(counts, fates) else "stratified"
     whole = _compared(counts, counts.keys, how)
@@ -91,9 +100,24 @@ def get_comparison(query: CompareQuery) -> Comparison:
         flips=fates,
         needed=needed_for(whole, query.points),
         noise=noise(_share(whole), whole.first.n, whole.second.n),
+        calls=call_rates(counts, whole),
+        times=shifts(*trials) if counts.keys and not (first.local or second.local) else (),
         warnings=warnings(first, second, counts),
         shared_trials=shared,
     )
+
+
+def compare_runs(first: int, second: int, query: CompareQuery) -> Compared:
+    """Two runs against each other in whatever else `query` asks of both sides."""
+    asked = {name: value for name, value in query.both.items() if name not in OF_ONE_RUN}
+    found = [trials_of({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
+    counts = _counts(query, found)
+    return _compared(counts, counts.keys, "paired" if worth_pairing(counts, flips(counts)) else "stratified")
+
+
+def _counts(query: CompareQuery, found: Sequence[QuerySet[Trial]]) -> Counts:
+    first, second = (tuple(read_lines(trials)) for trials in found)
+    return bring_together(first, second, metric=query.metric, group=query.group, kind=query.kind)
 
 
 def _compared(counts: Counts, keys: Sequence[Key], how: str) -> Compared:

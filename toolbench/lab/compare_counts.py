@@ -10,7 +10,7 @@ from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference
 from toolbench.evals.statistics.shares import clopper_pearson
-from toolbench.lab.compare_sides import IDENTITY, Line
+from toolbench.lab.compare_sides import IDENTITY, RATIOS, Line
 from toolbench.lab.rates import Rate, rate_of
 
 LEAST_PAIRS = 10
@@ -138,9 +138,12 @@ def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
 
 
 def _clusters(lines: Iterable[Line], metric: str) -> Clustered:
-    """Of drawn instances each is a cluster; of the published wording each trial."""
+    """Of drawn instances each is a cluster; of the published wording, and of calls and answers, each trial."""
     total = Clustered()
     for line in lines:
+        if metric in RATIOS:
+            total += line.ratios[metric]
+            continue
         k, n = counted(line, metric)
         drawn = Clustered(1, k, n, k * k, k * n, n * n) if line.instance is not None else Clustered(n, k, n, k, k, n)
         total += drawn

@@ -64,10 +64,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is known of a side beside its counts. Costs and tokens are of all its trials, failed and repeated ones
+    """What is known of a side beside its lines. Costs and tokens are of all its trials, failed and repeated ones
     too."""
 
-    lines: tuple[Line, ...]
     trials: int
     passed: int
     tokens: int
@@ -87,6 +86,15 @@ class Side:
     config_ids: tuple[int, ...]
     distinct: int
 
+    @property
+    def cost_per_success(self) -> float | None:
+        """None while the cost is unknown or nothing passed."""
+        return self.cost / self.passed if self.cost is not None and self.passed else None
+
+    @property
+    def tokens_per_trial(self) -> int:
+        return round(self.tokens / self.trials) if self.trials else 0
+
 
 def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
     """The finished trials of a side, controls left out. Simulated ones only in a demo or where runs are named."""
@@ -104,13 +112,10 @@ def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Two queries."""
     about = trials.filter(TRIED).aggregate(**_ABOUT)
-    lines = tuple(_lines(trials))
     return Side(
-        lines=lines,
         trials=about["trials"],
-        passed=sum(line.passed for line in lines),
+        passed=about["passed"],
         tokens=(about["input"] or 0) + (about["output"] or 0),
         cost=about["cost"],
         began=about["began"],
@@ -135,7 +140,8 @@ def _sorted(names: Iterable[str] | None) -> tuple[str, ...]:
 
 
 _ABOUT = {
-    "trials": Count("pk"), "input": Sum("input_tokens"), "output": Sum("output_tokens"), "cost": Sum("cost"),
+    "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
+    "input": Sum("input_tokens"), "output": Sum("output_tokens"), "cost": Sum("cost"),
     "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
     "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
     "by_hand": Count("pk", filter=Q(added_by_hand=True)), "simulated": BoolOr("run__simulated"),
@@ -147,7 +153,7 @@ _ABOUT = {
 }  # fmt: skip
 
 
-def _lines(trials: QuerySet[Trial]) -> Iterable[Line]:
+def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
     named = {f"_{place}": value for place, value in enumerate(IDENTITY.values())}
     drawn = When(instance_kind=NOT_OF_TRIALS, then=F("instance_seed"))
     instance = Case(drawn, default=Value(None), output_field=BigIntegerField(null=True))

@@ -16,7 +16,7 @@ from toolbench.lab.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.paying import check_paid_for, frozen_policy, is_applicable
-from toolbench.lab.resending import repeat_run
+from toolbench.lab.resending import repeat_for_noise, repeat_run
 from toolbench.lab.waking import wake
 
 MOST_ADDED = 1000
@@ -100,16 +100,16 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     return count
 
 
-def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """The same run again, as it was frozen, with the same seeds: an A/A comparison. Raises ConfirmationNeeded as
-    `retry_errored` does."""
+def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0, noise: bool = False) -> Run:
+    """The same run again, as it was frozen, with the same seeds; `noise` draws sampling seeds anew: an A/A comparison.
+    Raises ConfirmationNeeded as `retry_errored` does."""
     run = _run(run_id)
     gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if gone is not None:
         raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
     _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, fresh=True)
-    return repeat_run(run, owner=owner)
+    return repeat_for_noise(run, owner=owner) if noise else repeat_run(run, owner=owner)
 
 
 def label(run_id: int, text: str) -> None:

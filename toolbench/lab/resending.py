@@ -1,6 +1,7 @@
 """Sending again what is stored: one trial, or a whole run; with the layers the run froze and the same seeds. Nothing is
 resolved anew but by this version of the engine; a trial's plan hash says whether the same was sent."""
 
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,11 @@ from django.db import transaction
 from toolbench.lab.cells import recompute
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.finishing import finish_runs
-from toolbench.lab.launching import LaunchRefused
+from toolbench.lab.launching import LARGEST_SEED, LaunchRefused
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.waking import wake
 
+AGAIN = "aa"  # the purpose of a run that repeats another for its noise floor
 _ROWS = 2000  # per INSERT
 
 
@@ -45,6 +47,17 @@ def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
     naming = Naming(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
     return _copy(run, list(planned.order_by("position")), naming)
+
+
+def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
+    """The same instances and settings, with sampling seeds of its own: what differs then is chance. Of an A/A repeat
+    the run that it repeats is repeated."""
+    source = run.repeat_of if run.purpose == AGAIN and run.repeat_of else run
+    planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
+    for trial in planned:
+        trial.seed = secrets.randbelow(LARGEST_SEED)
+    naming = Naming(f"A/A of {source}"[:200], AGAIN, owner.pk if owner else None, source.trials_per_cell)
+    return _copy(source, planned, naming)
 
 
 def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:

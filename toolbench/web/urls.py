@@ -39,6 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^matrix/export\.(?P<kind>csv|json|md)$", matrix.export, name="matrix-export"),
     path("compare/", compare.show, name="compare"),
     path("metrics/", metrics.show, name="metrics"),
+    re_path(r"^compare/export\.(?P<kind>csv|json|md)$", compare.export, name="compare-export"),
     path("sign-in/", sign_in.show, name="sign-in"),
     path("sign-in/<str:token>/", sign_in.follow, name="sign-in-link"),
     path("sign-out/", sign_in.leave, name="sign-out"),

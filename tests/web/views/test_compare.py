@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_published, make_run, make_trial, make_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -41,3 +41,40 @@ def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None
 
 def test_sides_without_anything_in_common_are_said_to_have_nothing(owner_client: Client) -> None:
     assert "Nothing that both sides have" in owner_client.get("/compare/?a_run=1&b_run=2").content.decode()
+
+
+def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
+    query = address((28, 12), (40, 0)).partition("?")[2]
+    lines = owner_client.get(f"/compare/export.csv?{query}").content.decode().splitlines()
+    assert lines[1].startswith("whole,,,28,40,")
+    whole = owner_client.get(f"/compare/export.json?{query}").json()["rows"][0]
+    assert whole["difference"] == pytest.approx(0.3)
+    assert owner_client.get("/compare/export.csv").status_code == 404
+
+
+def test_published_rows_are_held_against_each_other_by_their_totals(owner_client: Client) -> None:
+    make_published(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5))
+    text = owner_client.get("/compare/?a_published=p0&b_published=p1").content.decode()
+    assert "No difference shown" in text
+    assert "p = 0.116" in text
+    assert "not measured here" in text
+    assert "cannot be compared" in owner_client.get("/compare/?a_published=p0&b_published=p2").content.decode()
+
+
+def test_comparisons_offer_themselves(owner_client: Client) -> None:
+    run = make_run()
+    for method in ("native", "text_json"):
+        make_config(run, method=method)
+    text = owner_client.get("/compare/").content.decode()
+    assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
+
+
+def test_changed_instances_lead_to_their_trials(owner_client: Client) -> None:
+    run = make_run(instance_kind="drawn")
+    for method, outcome in (("native", "pass"), ("text_json", "fail")):
+        cell = make_cell(make_config(run, method=method))
+        for seed in range(12):
+            make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
+    text = owner_client.get(f"/compare/?run={run.pk}&a_method=native&b_method=text_json").content.decode()
+    assert "regressed" in text
+    assert f"/trials/{cell.trials.order_by('pk')[0].pk}/" in text

@@ -33,6 +33,9 @@ class Action:
         if self.name == "repeat":
             again = controlling.repeat(run_id, owner=owner, agreed=_agreed(self.values))
             return Done("The same again, with the same seeds.", again.pk)
+        if self.name == "aa":
+            again = controlling.repeat(run_id, owner=owner, agreed=_agreed(self.values), noise=True)
+            return Done("The same instances once more, with fresh sampling seeds: the noise floor.", again.pk)
         if self.name == "delete":
             controlling.delete(run_id)
             return Done(f"Run {run_id} is deleted.", None)

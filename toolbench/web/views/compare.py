@@ -1,10 +1,15 @@
 """Two sides against each other, and the same as a file."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.compare import get_comparison
+from toolbench.lab.compare_choices import get_compare_choices
+from toolbench.lab.compare_export import export_comparison
 from toolbench.lab.compare_query import METRICS, CompareQuery
+from toolbench.lab.found_comparison import find_comparison
+from toolbench.lab.published_compare import compare_published
+from toolbench.web.exports import WRITERS
+from toolbench.web.forms.compare import side_fields
 from toolbench.web.pages import page
 
 
@@ -12,7 +17,24 @@ from toolbench.web.pages import page
 def show(request: HttpRequest) -> HttpResponse:
     """GET /compare/. The address holds both sides."""
     query = CompareQuery.from_query(request.GET)
-    context: dict[str, object] = {"query": query, "metrics": METRICS}
-    if query.asked:
-        context["page"] = get_comparison(query)
+    choices = get_compare_choices()
+    context: dict[str, object] = {"query": query, "metrics": METRICS, "choices": choices}
+    context["sides"] = side_fields(query, choices)
+    if query.asked and query.published:
+        context["published"] = compare_published(query)
+    elif query.asked:
+        context["found"] = found = find_comparison(query)
+        context["page"] = found.page
     return page(request, "compare/show.html", context)
+
+
+@require_safe
+def export(request: HttpRequest, kind: str) -> HttpResponse:
+    """GET /compare/export.csv, .json, .md: what the page shows."""
+    query = CompareQuery.from_query(request.GET)
+    if not query.asked or query.published:
+        raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")
+    write, content_type = WRITERS[kind]
+    response = HttpResponse(write(export_comparison(query)), content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="toolbench-compare.{kind}"'
+    return response

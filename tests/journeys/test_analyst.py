@@ -1,0 +1,44 @@
+"""An analyst: are two models different, or was it chance? Equal personas show no difference, 70 and 95 % do."""
+
+from playwright.sync_api import Page, expect
+
+from tests.factories import make_model, make_provider
+from tests.journeys.planning import TYPICAL, finished
+from tests.workers import WorkerProcess
+from toolbench.lab.launching import RunRequest, launch
+from toolbench.lab.models import Model, Provider
+
+SEED = 20_261_122  # personas draw from it, so the figures are the same every time
+HERE, THERE = "Simulated", "Second host"
+
+
+def test_equal_personas_show_no_difference_and_unequal_ones_do(
+    browser_page: Page, personas: None, worker: WorkerProcess
+) -> None:
+    twin = make_provider(THERE, kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
+    make_model("reliable-95", provider=twin)
+    models = Model.objects.filter(name__in=["reliable-70", "reliable-95"], provider__name__in=[HERE, THERE])
+    chosen = tuple(models.values_list("pk", flat=True))
+    run = launch(RunRequest(models=chosen, scenarios=TYPICAL[:4], trials=15, seed=SEED))
+    page = browser_page
+    page.goto(f"/runs/{run.pk}/")
+    finished(page, 3 * 4 * 15)
+
+    page.get_by_role("link", name="Compare", exact=True).click()
+    both, first, second = (page.get_by_role("group", name=name) for name in ("Both", "First side", "Second side"))
+    both.get_by_label("Run", exact=True).select_option(str(run.pk))
+    both.get_by_label("Model").select_option("reliable-95")
+    first.get_by_label("Provider").select_option(HERE)
+    second.get_by_label("Provider").select_option(THERE)
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="No difference shown")).to_be_visible()
+    expect(page.get_by_text("Simulated models with published true rates")).to_be_visible()
+
+    both.get_by_label("Model").select_option("")
+    both.get_by_label("Provider").select_option(HERE)
+    first.get_by_label("Provider").select_option("")
+    second.get_by_label("Provider").select_option("")
+    first.get_by_label("Model").select_option("reliable-70")
+    second.get_by_label("Model").select_option("reliable-95")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="reliable-95 is better: +")).to_be_visible()

@@ -1,0 +1,78 @@
+"""What can be chosen for the sides of a comparison, and comparisons that offer themselves."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from toolbench.lab.models import Run, RunConfig
+
+RUNS = 40
+OFFERED = 6
+WITHIN = ("strategy", "method", "profile", "stream", "model_name")
+NAMES = {"model_name": "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    title: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompareChoices:
+    """`values` by axis, what the newest runs have of it."""
+
+    runs: tuple[Run, ...]
+    values: dict[str, tuple[str, ...]]
+    offers: tuple[Offer, ...]
+
+
+def get_compare_choices() -> CompareChoices:
+    """Two queries."""
+    runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:RUNS])
+    configs = list(RunConfig.objects.filter(run__in=runs).defer("layers", "options", "routing").order_by("-run_id"))
+    columns = {"provider": "provider_name", "model": "model_name"} | {
+        name: name for name in ("profile", "strategy", "method")
+    }
+    values = {axis: _distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
+    offers = (*_again(runs), *_same_weights(configs), *_within(configs))
+    return CompareChoices(runs, values, offers[:OFFERED])
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({value for value in values if value}))
+
+
+def _again(runs: Iterable[Run]) -> Iterable[Offer]:
+    for run in runs:
+        if run.repeat_of_id:
+            query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
+            yield Offer(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", f"/compare/?{query}")
+
+
+def _same_weights(configs: Iterable[RunConfig]) -> Iterable[Offer]:
+    found: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for config in configs:
+        if config.canonical:
+            found[config.run_id, config.canonical].add(config.provider_name)
+    for (run, canonical), providers in found.items():
+        if len(providers) > 1:
+            first, second = sorted(providers)[:2]
+            asked = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
+            yield Offer(f"{canonical} at {first} and at {second}, run {run}", f"/compare/?{urlencode(asked)}")
+
+
+def _within(configs: Iterable[RunConfig]) -> Iterable[Offer]:
+    """What one run tried in two ways."""
+    found: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for config in configs:
+        for axis in WITHIN:
+            value = getattr(config, axis)
+            found[config.run_id, axis].add(("streamed" if value else "whole") if axis == "stream" else value)
+    for (run, axis), values in found.items():
+        if len(values) > 1:
+            first, second = sorted(values)[:2]
+            name = NAMES.get(axis, axis)
+            asked = {"run": run, f"a_{name}": first, f"b_{name}": second}
+            yield Offer(f"{name} {first} against {second}, run {run}", f"/compare/?{urlencode(asked)}")
