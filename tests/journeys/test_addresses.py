@@ -57,6 +57,7 @@ NAMES = {
     "trials": TRIAL_FILTER,
     "trial": (*TRIAL_FILTER, "step"),
     "trial-note": ("label", "note", "next"),
+    "failures": ("scope", "run"),
     "latency": ("run", "metric"),
     "provider-new": CONNECTING,
     "provider": CONNECTING,

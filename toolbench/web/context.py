@@ -12,6 +12,7 @@ PLACES = (
     ("Compare", "/compare/", ()),
     ("Runs", "/runs/", ()),
     ("Trials", "/trials/", ()),
+    ("Failures", "/failures/", ()),
     ("Latency", "/latency/", ()),
     ("Decide", "/decide/", ()),
     ("Demo", "/demo/", ()),

@@ -7,6 +7,7 @@ from toolbench.web.views import (
     compare,
     compatibility,
     decide,
+    failures,
     first,
     formats,
     health,
@@ -46,6 +47,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/", runs.list, name="runs"),
     path("runs/new/", runs.new, name="run-new"),
     path("runs/<int:run_id>/", runs.show, name="run"),
+    path("runs/<int:run_id>/metrics/", metrics.of_run, name="run-metrics"),
     path("runs/<int:run_id>/act/", runs.act, name="run-act"),
     path("runs/<int:run_id>/rejudge/", judgements.again, name="rejudge"),
     path("runs/<int:run_id>/judgements/", judgements.list, name="judgements"),
@@ -63,6 +65,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(
         r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)\.bin$", step_bytes.download, name="step-download"
     ),
+    path("failures/", failures.show, name="failures"),
+    path("failures/codes/", failures.codes, name="failure-codes"),
     path("latency/", latency.show, name="latency"),
     path("decide/", decide.show, name="decide"),
     path("decide/recommendations/", recommendations.show, name="recommendations"),

@@ -1,5 +1,6 @@
 """How figures and outcomes are written: every tag fills a shared piece, so that all pages say them alike."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -77,6 +78,12 @@ class Changeable(Protocol):
 def address(state: Changeable, **changes: object) -> str:
     """The same page with some of its state changed."""
     return "?" + state.query(**changes)
+
+
+@register.filter
+def heat(percent: float) -> float:
+    """How strongly a share in percent is filled, 0 to 100: its square root, so that rare causes can be seen."""
+    return round(10 * math.sqrt(percent), 1)
 
 
 @register.filter

@@ -1,9 +1,11 @@
-"""What every metric means."""
+"""What every metric means, and all of them for one run."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.metrics import GROUPS
+from toolbench.lab.models import Run
+from toolbench.lab.run_metrics import get_run_metrics
 from toolbench.web.pages import page
 
 
@@ -11,3 +13,13 @@ from toolbench.web.pages import page
 def show(request: HttpRequest) -> HttpResponse:
     """GET /metrics/. Each metric has an anchor."""
     return page(request, "metrics/show.html", {"groups": GROUPS})
+
+
+@require_safe
+def of_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """GET /runs/ID/metrics/."""
+    try:
+        found = get_run_metrics(run_id)
+    except Run.DoesNotExist:
+        raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
+    return page(request, "runs/metrics.html", {"page": found})

@@ -6,6 +6,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.annotating import annotate
+from toolbench.lab.failures_page import get_cause
 from toolbench.lab.models import Trial
 from toolbench.lab.trace import get_trace
 from toolbench.lab.trial_causes import get_trial_causes
@@ -37,7 +38,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     context = {"trace": trace, "query": asked.query(), "permalink": request.get_full_path()}
-    context["causes"] = get_trial_causes(trace)
+    context |= {"causes": get_trial_causes(trace), "cause": get_cause(trace.trial.cause)}
     return page(request, "trials/show.html", context, part="steps")
 
 

@@ -1,0 +1,32 @@
+"""What the address of the failures page asks for. Unreadable values are dropped and named, never an error."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+SCOPES = ("real", "demo")
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresQuery:
+    """`scope` real leaves simulated runs out, demo shows only them; a `run` is shown whatever it is."""
+
+    scope: str = "real"
+    run: int | None = None
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "FailuresQuery":
+        scope, run = query.get("scope", "").strip(), query.get("run", "").strip()
+        is_run = run.isascii() and run.isdigit() and len(run) < 16
+        wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and not is_run}
+        return cls(
+            scope=scope if scope in SCOPES else "real",
+            run=int(run) if is_run else None,
+            ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
+        )
+
+    def query(self, **changes: object) -> str:
+        """As a query string with some fields changed; defaults are left out."""
+        values = {"scope": self.scope, "run": self.run} | changes
+        return urlencode({name: value for name, value in values.items() if value not in (None, "", "real")})

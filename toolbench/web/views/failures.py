@@ -1,0 +1,21 @@
+"""Failures across runs, and the table of their causes."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.failures_page import get_codes, get_failures
+from toolbench.lab.failures_query import SCOPES, FailuresQuery
+from toolbench.web.pages import page
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """GET /failures/. ?scope= and ?run= choose whose."""
+    found = get_failures(FailuresQuery.from_query(request.GET))
+    return page(request, "failures/show.html", {"page": found, "scopes": SCOPES, "legend": (1, 5, 20, 50, 100)})
+
+
+@require_safe
+def codes(request: HttpRequest) -> HttpResponse:
+    """GET /failures/codes/. Each code has an anchor."""
+    return page(request, "failures/codes.html", {"groups": get_codes()})
