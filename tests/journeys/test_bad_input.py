@@ -30,7 +30,7 @@ PLANNED |= {"instance_kind": "parity", "tool_use_mode": "enforced", "tool_failur
 # What a provider answers, the failure class that follows, and words of the sentence that says what happened.
 ODD_ANSWERS: dict[str, tuple[Answer, str, str]] = {
     "unknown model": (fails(404, "No such model: ghost"), "not_found", "ghost"),
-    "redirect": (Answer(302, {"location": "https://elsewhere.test/"}), "answer_unreadable", "redirect"),
+    "redirect": (Answer(302, {"location": "https://elsewhere.test/"}), "redirect_refused", "redirect"),
     "a web page": (Answer(200, {"content-type": "text/html"}, b"<html>Welcome</html>"), "answer_unreadable", ""),
     "garbage": (Answer(200, JSON_TYPE, b"\x00\xff\xfegarbage"), "answer_unreadable", ""),
     "nothing": (Answer(200, JSON_TYPE, b""), "answer_unreadable", ""),

@@ -77,7 +77,7 @@ def _said(answer: Answer) -> Said:
     calls = [given] if isinstance(given, dict) else given
     return Said(
         message["content"],
-        tuple((one.get("id"), one["function"]["name"], _read(one["function"]["arguments"])) for one in calls),
+        tuple((one.get("id"), one["function"]["name"], _read(one["function"].get("arguments"))) for one in calls),
         answer.finish_reason,
         (usage.input_tokens, usage.output_tokens) if usage else (None, None),
     )

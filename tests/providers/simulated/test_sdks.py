@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from toolbench.engine.anthropic.answers import STOPS
 from toolbench.engine.anthropic.requests import encode_request
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.door import Door
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
 DISAGREEMENTS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "sdk_disagreements.json").read_text())
@@ -34,27 +36,37 @@ def compared(mine: Said | str, theirs: Said | str) -> str:
 
 async def compare(wire: str) -> Found:
     """What differs, by persona. Each party has a server of its own: some personas refuse a first try."""
-    servers = (SimulatedServer(latency=0), SimulatedServer(latency=0))
-    for server in servers:
-        await server.start()
-    mine, theirs = servers
     found: Found = {}
     async with (
+        served() as mine,
+        served() as theirs,
         Door() as door,
         openai.AsyncOpenAI(base_url=f"{theirs.url}/v1", api_key=theirs.key, max_retries=0) as chat,
         anthropic.AsyncAnthropic(base_url=theirs.url, api_key=theirs.key, max_retries=0) as messages,
     ):
-        for persona in all_personas().values():
-            for body in requests(persona) if persona.slug not in NEVER_ANSWERS else ():
+        for persona in spoken_on(wire):
+            for body in requests(persona):
                 for stream in (False, True):
                     sent = shaped(body, wire, stream)
                     read = await ours(mine, door, sent, wire)
                     other = await (anthropics(messages, sent) if wire == "anthropic" else openais(chat, sent))
                     if said := compared(read, in_chats_words(other)):
                         found.setdefault(persona.slug, set()).add(("streamed: " if stream else "whole: ") + said)
-    for server in servers:
-        await server.stop()
     return found
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[SimulatedServer]:
+    server = SimulatedServer(latency=0)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def spoken_on(wire: str) -> list[Persona]:
+    return [one for one in all_personas().values() if wire in one.wires and one.slug not in NEVER_ANSWERS]
 
 
 def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
