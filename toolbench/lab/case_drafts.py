@@ -66,7 +66,7 @@ def read_draft(draft: Draft) -> tuple[str, OwnCase]:
         raise DraftRefused(dict(errors)) from found
     if errors:
         raise DraftRefused(dict(errors))
-    return draft.title.strip()[:120] or _title(case), case
+    return draft.title.strip()[:120] or default_title(case), case
 
 
 def draft_of(title: str, case: OwnCase) -> Draft:
@@ -150,7 +150,8 @@ def _said(error: NotReadable) -> str:
     return f"{where}{error.says}"
 
 
-def _title(case: OwnCase) -> str:
+def default_title(case: OwnCase) -> str:
+    """The tools that are expected, and the beginning of what is said."""
     said = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
     title = f"{names}: {said}" if names else said

@@ -7,12 +7,17 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from toolbench.lab.case_drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.case_page import get_models_to_try
+from toolbench.lab.case_transfer import NotBroughtIn, read_cases
 from toolbench.lab.casework import Filing, add_case, edit_case, request_for, try_cases
 from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, expand
 from toolbench.lab.models import Case
 from toolbench.web.forms.launch import Answer
 
+MOST_SAID = 20
+MOST_DIGITS = 19
+LARGEST_FILE = 20_000_000
 TOOLS = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
 EXPECT = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
@@ -54,8 +59,42 @@ class CaseForm(forms.Form):
         return add_case(title, case, Filing(set=group, from_trial=from_trial))
 
     @classmethod
+    def begun(cls, data: QueryDict | None, trial: str = "") -> tuple["CaseForm", str]:
+        """As it is typed, else filled in from a trial with a sentence about it, else blank. Raises NotMade."""
+        if trial and not (trial.isdecimal() and len(trial) < MOST_DIGITS):
+            raise NotMade(f"There is no trial {trial[:MOST_DIGITS]}.")
+        if data is not None or not trial:
+            return cls(data), ""
+        draft, note = draft_from_trial(int(trial))
+        return cls.of(draft), note
+
+    @classmethod
     def of(cls, draft: Draft) -> "CaseForm":
         return cls(initial=asdict(draft))
+
+
+class BringForm(forms.Form):
+    """Cases as a file, or pasted."""
+
+    file = forms.FileField(label="File", required=False)
+    text = _text("Or paste it", 10)
+    set = forms.CharField(label="Set", max_length=80, required=False)
+
+    def save(self) -> tuple[Case, ...]:
+        """The new cases; none where the form says what is wrong."""
+        if not self.is_valid():
+            return ()
+        given = self.cleaned_data["file"]
+        field = "file" if given else "text"
+        try:
+            text = given.read(LARGEST_FILE + 1).decode("utf-8-sig") if given else self.cleaned_data["text"]
+            return read_cases(text, self.cleaned_data["set"].strip())
+        except UnicodeDecodeError as error:
+            self.add_error(field, f"This is not UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
+        except NotBroughtIn as refused:
+            for sentence in refused.sentences[:MOST_SAID]:
+                self.add_error(field, sentence)
+        return ()
 
 
 class TryForm(forms.Form):

@@ -8,9 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
+from toolbench.lab.case_from_trial import NotMade
 from toolbench.lab.case_page import get_case, get_case_sets, get_own_case
+from toolbench.lab.case_transfer import write_cases
 from toolbench.lab.casework import NoSuchCase, delete_case, find_case
-from toolbench.web.forms.cases import CaseForm, TryForm
+from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
 from toolbench.web.pages import page
 
 
@@ -22,12 +24,16 @@ def list(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    """GET shows the form; POST saves the case and, with the button for it, goes on to try it."""
-    form, trying = CaseForm(request.POST or None), TryForm(request.POST or None)
-    case = form.save() if request.method == "POST" else None
+    """GET shows the form, filled in from ?trial=; POST saves the case and, if so asked, tries it."""
+    trying, source = TryForm(request.POST or None), request.GET.get("trial", "")
+    try:
+        form, note = CaseForm.begun(request.POST or None, source)
+    except NotMade as error:
+        raise Http404(str(error)) from None
+    case = form.save(from_trial=int(source) if source else None) if request.method == "POST" else None
     if case is None:
-        status = 422 if request.method == "POST" else 200
-        return page(request, "cases/edit.html", {"form": form, "trying": trying}, status=status)
+        context = {"form": form, "trying": trying, "note": note}
+        return page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
     return _tried(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
 
 
@@ -69,6 +75,25 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     delete_case(slug)
     messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
     return redirect("cases")
+
+
+@require_safe
+def export(request: HttpRequest, kind: str) -> HttpResponse:
+    """GET /cases/export.jsonl and .yaml: what is public; with ?private=1 what is private, too."""
+    text = write_cases(kind, private=request.GET.get("private") == "1")
+    response = HttpResponse(text, content_type="application/yaml" if kind == "yaml" else "application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="toolbench-cases.{kind}"'
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def bring(request: HttpRequest) -> HttpResponse:
+    """GET shows the form; POST brings in a file or a text, all of it or nothing."""
+    form = BringForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and (cases := form.save()):
+        messages.success(request, f"{len(cases)} case{'' if len(cases) == 1 else 's'} brought in, private.")
+        return redirect("cases")
+    return page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
 
 def _tried(request: HttpRequest, slug: str, trying: TryForm) -> HttpResponse:
