@@ -6,6 +6,8 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from toolbench.lab.forecast import Forecast
+from toolbench.lab.forecast_page import forecast_plan
 from toolbench.lab.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
 from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
@@ -126,6 +128,7 @@ class Answer:
     run: Run | None = None
     plan: Plan | None = None
     confirmed: bool = False  # the plan, as it stands
+    forecast: Forecast | None = None
 
 
 def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
@@ -143,4 +146,4 @@ def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
         return Answer()
     except ConfirmationNeeded:  # what it may cost has changed since the plan was made
         return Answer(plan=plan)
-    return Answer(plan=plan, confirmed=confirmed)
+    return Answer(plan=plan, confirmed=confirmed, forecast=forecast_plan(plan, form.to_request()))

@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab import controlling
+from toolbench.lab.forecast_page import forecast_rest
 from toolbench.lab.frozen_settings import get_frozen_settings
 from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.launching import ConfirmationNeeded
@@ -32,7 +33,8 @@ def new(request: HttpRequest) -> HttpResponse:
     answer = answer_to(form, start=request.method == "POST", owner=_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    context = {"form": form, "plan": answer.plan, "confirmed": answer.confirmed, "asked": request.method == "POST"}
+    asked = {"confirmed": answer.confirmed, "asked": request.method == "POST"}
+    context = {"form": form, "plan": answer.plan, "forecast": answer.forecast, **asked}
     return page(request, "runs/new.html", context, part="forecast")
 
 
@@ -45,7 +47,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
     if not wants_part(request):
-        context["judging"] = get_judging_state(run_id)
+        context |= {"judging": get_judging_state(run_id), "forecast": forecast_rest(run_id)}
         context["frozen"] = get_frozen_settings(
             run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
         )

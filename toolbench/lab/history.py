@@ -1,0 +1,83 @@
+"""Earlier cells that are like those that are asked for: of the same model, scenario and method first, else wider."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolbench.lab.models import Cell
+
+NEWEST = 5  # cells that a forecast stands on, of each kind
+_LOOKED_AT = 1000  # the newest cells of these models, and of these scenarios
+_WORDS = (
+    "the same model, scenario and method",
+    "the same model and method, other scenarios",
+    "the same model, other methods",
+    "other models, the same scenario and method",
+)
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Trials of one cell that are to come: at least and at most so many. `places`: trials at once at the provider."""
+
+    model: int | None
+    model_name: str
+    provider: int
+    kind: str
+    template: str
+    places: int
+    method: str
+    scenario: str
+    least: int
+    most: int
+
+    def keys(self) -> tuple[Key, ...]:
+        return _keys(self.model, self.kind, self.method, self.scenario)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The newest cells of the first kind there is, and which kind that is."""
+
+    cells: tuple[int, ...]
+    words: str
+    same_model: bool
+
+
+def find_history(asked: Sequence[Asked]) -> tuple[Found | None, ...]:
+    """In the order asked for; None where there is nothing like it. Two queries."""
+    newest: dict[Key, list[int]] = defaultdict(list)
+    for cell_id, *identity in _rows(asked):
+        for key in _keys(*identity):
+            if len(newest[key]) < NEWEST and cell_id not in newest[key]:
+                newest[key].append(cell_id)
+    return tuple(_first(one, newest) for one in asked)
+
+
+def _first(one: Asked, newest: dict[Key, list[int]]) -> Found | None:
+    for key, words in zip(one.keys(), _WORDS, strict=True):
+        if newest.get(key):
+            return Found(tuple(newest[key]), words, same_model=key[0] != "others")
+    return None
+
+
+def _keys(model: object, kind: object, method: object, scenario: object) -> tuple[Key, ...]:
+    """From the closest to the widest."""
+    return (
+        ("same", model, method, scenario),
+        ("method", model, method),
+        ("model", model),
+        ("others", kind, method, scenario),
+    )
+
+
+def _rows(asked: Sequence[Asked]) -> Iterator[tuple[int, object, object, object, object]]:
+    """The newest first, of these models and then of these scenarios."""
+    tried = Cell.objects.filter(run__deleted_at=None, requests__gt=0).order_by("-pk")
+    named = ("pk", "config__model_id", "config__provider_kind", "config__method", "scenario")
+    models = {one.model for one in asked if one.model is not None}
+    yield from tried.filter(config__model_id__in=models).values_list(*named)[:_LOOKED_AT]
+    scenarios, kinds = {one.scenario for one in asked}, {one.kind for one in asked}
+    wider = tried.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
+    yield from wider.values_list(*named)[:_LOOKED_AT]
