@@ -15,6 +15,7 @@ from toolbench.lab.first_page import get_first_page
 from toolbench.lab.matrix import get_matrix
 from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.models import Run, StepBody, Trial
+from toolbench.lab.replay_check import check_run
 from toolbench.lab.run_page import get_runs
 from toolbench.lab.trace import get_trace
 from toolbench.lab.trials import TrialFilter, get_trials
@@ -51,6 +52,8 @@ def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -
     kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
     assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
     assert (copy.imported, copy.trial_count) == (True, 6)
+    check = check_run(copy.pk)
+    assert (check.same, check.differing, check.unknown) == (6, (), ())
     assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
 
 

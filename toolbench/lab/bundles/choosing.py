@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.db.models import Prefetch, QuerySet
 
-from toolbench.evals import scenarios
 from toolbench.lab.bundles.manifest import LeftOut
 from toolbench.lab.cells import recompute_stale
+from toolbench.lab.known_scenarios import is_private
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
 
 _AT_ONCE = 20  # trials with all their bodies in memory
@@ -34,7 +34,7 @@ class Chosen:
     def trials(self) -> Iterator[Trial]:
         """Finished ones with steps and bodies, some at a time."""
         steps = Prefetch("steps", Step.objects.select_related("body").order_by("execution", "ordinal"))
-        chosen = _finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps)
+        chosen = _finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
         return chosen.order_by("position", "pk").iterator(chunk_size=_AT_ONCE)
 
 
@@ -46,7 +46,8 @@ def choose(run_id: int, *, private: bool = False) -> Chosen:
     while recompute_stale():
         pass
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))
-    cells = every if private else tuple(cell for cell in every if run.imported or _public(cell.scenario))
+    hidden = frozenset() if private else private_scenarios(run, every)
+    cells = tuple(cell for cell in every if cell.scenario not in hidden)
     kept = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=kept).order_by("position", "pk"))
     if not cells:
@@ -59,10 +60,12 @@ def _finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
     return run.trials.filter(state=Trial.State.DONE, cell__in=list(cells))
 
 
-def _public(slug: str) -> bool:
-    """A case that is not known here any more counts as private."""
-    found = next((scenario for scenario in scenarios.all() if scenario.slug == slug), None)
-    return found is not None and found.public
+def private_scenarios(run: Run, cells: Iterable[Cell]) -> frozenset[str]:
+    """Those of private sets, and what is not known here any more; of an imported run what was private there."""
+    slugs = {cell.scenario for cell in cells}
+    if run.imported:
+        return frozenset(slugs & set(run.origin.get("private", ())))
+    return frozenset(slug for slug in slugs if is_private(slug))
 
 
 def _left_out(run: Run, cells: Sequence[Cell], hidden: Sequence[Cell]) -> Iterator[LeftOut]:

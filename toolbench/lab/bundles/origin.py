@@ -16,6 +16,7 @@ class Origin:
     made_at: str = ""
     imported_at: str = ""
     left_out: tuple[JsonObject, ...] = ()
+    private: tuple[str, ...] = ()  # scenarios that go into a bundle only when they are asked for
     note: str = ""
 
     def plain(self) -> JsonObject:

@@ -4,8 +4,8 @@ prompts and tools as one trial was given them."""
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import policy_json, resolve
-from toolbench.evals import scenarios
 from toolbench.lab.bundles.choosing import Chosen
+from toolbench.lab.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.models import Cell, RunConfig, Trial
 
 
@@ -34,9 +34,9 @@ def _config(config: RunConfig) -> JsonObject:
 
 def _scenario(cell: Cell, seed: int) -> JsonObject:
     named = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
-    found = next((one for one in scenarios.all() if one.slug == cell.scenario), None)
-    if found is None or found.version != cell.scenario_version:
+    if not is_as_it_was(cell.scenario, cell.scenario_version):
         return {**named, "note": "This version is not known here; the requests of its trials hold prompts and tools."}
+    found = find_scenario(cell.scenario, cell.scenario_version)
     instance = found.draw(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}

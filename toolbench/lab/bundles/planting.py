@@ -12,7 +12,7 @@ from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.rows import BadRow
 from toolbench.lab.cells import recompute
-from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 AT_ONCE = 50  # trials per INSERT
 _ENDED = (Run.State.FINISHED, Run.State.CANCELLED)
@@ -34,6 +34,7 @@ class TrialSeed:
     cell: int
     trial: Columns
     steps: tuple[StepSeed, ...]
+    judgements: tuple[Columns, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
     steps = Step.objects.bulk_create(step for step, _ in pairs)
     bodies = (StepBody(**one.body, step=step) for step, (_, one) in zip(steps, pairs, strict=True))
     StepBody.objects.bulk_create(bodies)
+    judged = ((trial, columns) for trial, seed in zip(trials, seeds, strict=True) for columns in seed.judgements)
+    Judgement.objects.bulk_create(Judgement(**columns, trial=trial) for trial, columns in judged)
     return len(trials)
 
 

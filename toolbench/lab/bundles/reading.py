@@ -12,7 +12,7 @@ from toolbench.lab.bundles.opening import Caps, ImportRefused, checked_manifest,
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, RunSeed, StepSeed, TrialSeed, plant, refuse_twice
 from toolbench.lab.bundles.rows import BadRow, row_columns
-from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 USUAL = Caps()
 
@@ -23,12 +23,13 @@ def import_bundle(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None,
         manifest = checked_manifest(archive)
         refuse_twice(manifest.evidence)
         try:
-            return plant(_run(archive, manifest), _origin(manifest, name), owner=owner)
+            whole = read_object(archive, RUN)
+            return plant(_run(whole, archive, manifest), _origin(manifest, name, whole), owner=owner)
         except BadRow as error:
             raise ImportRefused(f"A row cannot be read: {error}. Nothing was imported.") from error
 
 
-def _origin(manifest: Manifest, name: str) -> Origin:
+def _origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
     return Origin(
         kind="bundle",
         sha256=manifest.evidence,
@@ -36,12 +37,12 @@ def _origin(manifest: Manifest, name: str) -> Origin:
         source=manifest.source,
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),
+        private=tuple(str(slug) for slug in whole.get("private") or ()),
         left_out=tuple({"what": one.what, "why": one.why} for one in manifest.left_out),
     )
 
 
-def _run(archive: zipfile.ZipFile, manifest: Manifest) -> RunSeed:
-    whole = read_object(archive, RUN)
+def _run(whole: dict[str, Any], archive: zipfile.ZipFile, manifest: Manifest) -> RunSeed:
     return RunSeed(
         run=row_columns(Run, whole.get("run")),
         configs=tuple(row_columns(RunConfig, one) for one in _list(whole, "configs")),
@@ -65,7 +66,13 @@ def _trial(name: str, given: dict[str, Any]) -> TrialSeed:
             StepSeed(row_columns(Step, one.get("step")), row_columns(StepBody, one.get("body")))
             for one in _list(given, "steps")
         )
-        return TrialSeed(_place(given, "config"), _place(given, "cell"), row_columns(Trial, given.get("trial")), steps)
+        return TrialSeed(
+            config=_place(given, "config"),
+            cell=_place(given, "cell"),
+            trial=row_columns(Trial, given.get("trial")),
+            steps=steps,
+            judgements=tuple(row_columns(Judgement, one) for one in _list(given, "judgements")),
+        )
     except BadRow as error:
         raise BadRow(f"{name}: {error}") from error
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.models import Cell, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 # What a person noted stays at home; ids, leases and workers mean nothing elsewhere; counts are derived again.
 _LEFT_OUT: Mapping[type[models.Model], frozenset[str]] = {
@@ -19,6 +19,7 @@ _LEFT_OUT: Mapping[type[models.Model], frozenset[str]] = {
     Trial: frozenset({"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note"}),
     Step: frozenset(),
     StepBody: frozenset(),
+    Judgement: frozenset(),
 }
 _CELL = {"scenario", "scenario_version", "scenario_group", "control", "instance_kind", "deterministic", "position"}
 _CELL |= {"error", "decided"}

@@ -10,7 +10,7 @@ from typing import IO
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.bundles.choosing import Chosen, choose
+from toolbench.lab.bundles.choosing import Chosen, choose, private_scenarios
 from toolbench.lab.bundles.figures import config_lines, matrix_json, statistics_json
 from toolbench.lab.bundles.manifest import (
     INDEX,
@@ -103,7 +103,7 @@ def _write(out: _Open, chosen: Chosen) -> Manifest:
         evidence=evidence_hash(out.members),
     )
     out.add(INDEX, index_page(chosen, lines, listed, manifest))
-    out.put(MANIFEST, manifest.text())
+    out.put(MANIFEST, out.masker.mask(manifest.text()))
     return manifest
 
 
@@ -124,6 +124,7 @@ class _Places:
             "config": self.configs[trial.config_id],
             "cell": self.cells[trial.cell_id],
             "trial": row_json(trial),
+            "judgements": [row_json(one) for one in trial.judgements.all()],
             "steps": [{"step": row_json(step), "body": row_json(step.body)} for step in steps],
         }
 
@@ -136,6 +137,7 @@ def _run(chosen: Chosen) -> JsonObject:
     return {
         "run": run,
         "configs": [row_json(config) for config in chosen.configs],
+        "private": sorted(private_scenarios(chosen.run, chosen.cells)),
         "cells": [{"config": places[cell.config_id], "cell": row_json(cell)} for cell in chosen.cells],
     }
 
@@ -151,12 +153,13 @@ def _masked(step: Step, masker: Masker) -> Step:
 
 def _source(run: Run) -> JsonObject:
     """Which run this is where the bundle was written, and where that one came from."""
+    before = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
     return {
         "run": run.pk,
         "title": str(run),
         "simulated": run.simulated,
         "written_by_engine": engine_version(),
-        "imported_from": run.origin if run.imported else None,
+        "imported_from": before if run.imported else None,
     }
 
 

@@ -1,0 +1,112 @@
+"""A bundle holds what is needed to judge a run offline, and nothing that must not leave the machine."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.factories import make_cell, make_provider, make_step, make_trial, make_trials, recompute_all
+from tests.lab.bundles.bundles import bundle_of, members_of
+from tests.lab.bundles.test_reading import small_run
+from toolbench.lab.bundles.choosing import BundleRefused
+from toolbench.lab.bundles.manifest import evidence_hash, member_of
+from toolbench.lab.bundles.reading import import_bundle
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-planted-0123456789abcdef"
+
+
+def test_the_manifest_has_the_hash_of_every_member() -> None:
+    bundle, manifest = bundle_of(small_run())
+    members = members_of(bundle)
+    assert json.loads(members["manifest.json"])["members"].keys() == members.keys() - {"manifest.json"}
+    for name, member in manifest.members.items():
+        assert member == member_of(members[name])
+    assert manifest.evidence == evidence_hash(manifest.members)
+
+
+def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    (row,) = json.loads(members["matrix.json"])["rows"]
+    rate = row["success_given_an_answer"]
+    assert (rate["k"], rate["n"], rate["rate"]) == (1, 2, 0.5)
+    assert rate["low"] < 0.5 < rate["high"]
+    (cell,) = json.loads(members["statistics.json"])["cells"]
+    assert (cell["outcomes"], cell["p95_ms"]) == ({"pass": 1, "fail": 1}, None)
+    plans = json.loads(members["plans.json"])
+    assert plans["configurations"][0]["policy"]["max_turns"] == 12
+    assert plans["configurations"][0]["origins"]["max_turns"] == "engine default"
+    assert [tool["name"] for tool in plans["scenarios"][0]["tools"]][:2] == ["state_get", "state_patch"]
+
+
+def test_the_pages_need_no_network_no_script_and_every_link_leads_into_the_bundle() -> None:
+    members = members_of(bundle_of(small_run(simulated=True))[0])
+    pages = {name: raw.decode() for name, raw in members.items() if name.endswith(".html")}
+    assert set(pages) == {"index.html", "traces/000001.html", "traces/000002.html"}
+    for name, text in pages.items():
+        assert "<script" not in text
+        assert "<b>Simulated.</b>" in text
+        for target in re.findall(r'(?:href|src)="([^"#]+)"', text):
+            inside = Path(name).parent / target
+            assert target == "data:," or str(inside).replace("traces/../", "") in members
+    assert "1/2" in pages["index.html"]
+    assert re.search(r"\[\d+–\d+\]", pages["index.html"])
+    assert "<style>" in pages["index.html"]
+
+
+def test_a_key_that_a_model_repeated_is_in_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    make_provider(key_source="environment", key_env="PLANTED")
+    run = small_run(title=f"with {KEY}")
+    odd = b"\xff" + KEY.encode()
+    trial = make_trial(run.cells.get(), "fail", sentence=f"It said {KEY}.", final_text=odd, note=KEY, label="mine")
+    make_step(trial, bodies={"request": KEY.encode(), "response": odd, "facts": {"text": KEY}})
+    recompute_all()
+    bundle, _ = bundle_of(run)
+    copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
+    for name, raw in members_of(bundle).items():
+        assert KEY.encode() not in raw, name
+    step = copy.trials.get(note="", sentence__startswith="It said").steps.get()
+    assert bytes(step.body.response) == b"\xff" + b"*" * len(KEY)
+    assert not copy.trials.filter(label="mine").exists()
+
+
+def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
+    run = small_run()
+    secret = make_cell(run.configs.get(), "a_case_of_my_own")
+    make_trials(secret, **{"pass": 3})
+    bundle, manifest = bundle_of(run)
+    told = {one.what: one.why for one in manifest.left_out}
+    assert told["1 private cases with 3 trials"] == "private cases stay here unless they are asked for"
+    assert not any(b"a_case_of_my_own" in raw for raw in members_of(bundle).values())
+    (row,) = json.loads(members_of(bundle)["matrix.json"])["rows"]
+    assert row["success_given_an_answer"]["n"] == 2
+    whole, full = bundle_of(run, private=True)
+    assert len(full.members) > len(manifest.members)
+    copy = import_bundle(io.BytesIO(whole), "bundle.zip", owner=None)
+    again, _ = bundle_of(copy)
+    assert not any(b"a_case_of_my_own" in raw for raw in members_of(again).values())
+
+
+def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, path = small_run(), tmp_path / "bundle.zip"
+    call_command("bundle", run.pk, "--out", path)
+    assert "evidence" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="is there already"):
+        call_command("bundle", run.pk, "--out", path)
+    call_command("import_bundle", path)
+    assert "imported: /runs/" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="imported already"):
+        call_command("import_bundle", path)
+    with pytest.raises(CommandError, match="There is no run 999"):
+        call_command("bundle", 999, "--out", tmp_path / "other.zip")
+
+
+def test_a_run_of_private_cases_alone_is_refused() -> None:
+    run = small_run()
+    run.cells.update(scenario="a_case_of_my_own")
+    with pytest.raises(BundleRefused, match="private"):
+        bundle_of(run)
