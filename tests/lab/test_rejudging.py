@@ -1,4 +1,5 @@
 import io
+import json
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -6,12 +7,18 @@ from django.core.management import CommandError, call_command
 from tests.lab.benches import launched, scripted_model, work
 from toolbench.evals import judging, scenarios
 from toolbench.evals.scenarios.state import StateScenario
+from toolbench.lab.case_drafts import Draft, read_draft
+from toolbench.lab.casework import add_case, edit_case, request_for
 from toolbench.lab.controlling import retry_errored
+from toolbench.lab.launching import launch
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.rejudging import get_changes, get_judgements, get_judging_state, of_run, of_scenario, rejudge
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.lab.replay_check import check_run
+from toolbench.providers.scripted import ScriptedProvider, calls
 
 pytestmark = pytest.mark.django_db(transaction=True)
+CANCEL = """[{"type": "function", "function": {"name": "cancel_order", "description": "", "parameters":
+{"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]}}}]"""
 STRICT = "happy_path_parallel"  # wants two calls at once; the scripted provider makes one after the other
 
 
@@ -120,6 +127,26 @@ def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeyp
     trial.refresh_from_db()
 
     assert get_judgements(trial) == ()
+
+
+def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
+    def draft(*reasons: str) -> Draft:
+        expected = {"name": "cancel_order", "arguments": {"reason": {"$any_of": reasons}}}
+        return Draft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
+
+    case = add_case(*read_draft(draft("late")))
+    with ScriptedProvider(lambda seen: calls(("cancel_order", {"reason": "too late"}))) as provider:
+        model = scripted_model(provider)
+        run = launch(request_for((case.slug,), model.pk, 2), confirmed=True)
+        work(model)
+    assert check_run(run.pk).same == 2
+    edit_case(case.slug, *read_draft(draft("late", "too late")))
+
+    assert get_judging_state(run.pk).outdated == 2
+    done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+
+    assert dict(done.flips) == {("fail", "pass"): 2}
+    assert {row.scenario_version for row in Judgement.objects.filter(current=True)} == {2}
 
 
 def test_the_command_judges_a_run_or_a_scenario(corrected: Run) -> None:

@@ -12,8 +12,9 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import judging, scenarios
+from toolbench.evals import judging
 from toolbench.lab.cells import mark_stale, recompute_stale
+from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.replaying import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
 from toolbench.lab.waking import wake_rejudging
@@ -162,7 +163,7 @@ def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[int]:
 
 def _is_new(one: Replayed, trial: Trial, row: Judgement | None, done: Rejudged) -> bool:
     before = _versions(trial, row)
-    if before != Versions(scenarios.find(trial.scenario).version, judging.VERSION):
+    if before != Versions(one.version, judging.VERSION):
         return True
     done.current += not differences(one)
     done.unversioned += bool(differences(one))
@@ -183,7 +184,7 @@ def _write(one: Replayed, trial: Trial, done: Rejudged) -> None:
         own = {name: getattr(trial, name) for name in COLUMNS}
         _row(trial, _versions(trial, None), own).save()
     rows.update(current=False)
-    now = Versions(scenarios.find(trial.scenario).version, judging.VERSION)
+    now = Versions(one.version, judging.VERSION)
     rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
     _row(trial, now, one.columns, current=True).save()
     Trial.objects.filter(pk=trial.pk).update(**one.columns)
@@ -224,6 +225,6 @@ def _judged_by(versions: Versions) -> Q:
 
 def _version_now(slug: str) -> int | None:
     try:
-        return scenarios.find(slug).version
+        return find_scenario(slug).version
     except KeyError:
         return None

@@ -5,7 +5,8 @@ said the same as then shows in the next request, which has to be the stored one.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from uuid import UUID
@@ -15,12 +16,13 @@ from django.db.models import F
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import End, Ended, Event, ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import failures, scenarios
+from toolbench.evals import failures
 from toolbench.evals.judging import without_tools
-from toolbench.evals.trials import Verdict
+from toolbench.evals.trials import Scenario, Verdict
 from toolbench.lab.claiming import Claimed
 from toolbench.lab.facts import load
 from toolbench.lab.figures import AnyStep, Drive, trial_columns
+from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.plans import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
 from toolbench.providers.door import Door
@@ -63,6 +65,7 @@ class Replayed:
 
     trial: Trial
     columns: JsonObject = field(default_factory=dict)
+    version: int = 0  # of the scenario that judged
     unknown_from: int | None = None
     why: str = ""
     never_sent: bool = False
@@ -71,17 +74,26 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """`own_plan`: under the trial's own settings. `anew`: by the scenario as it is now, not as it was."""
+    """`own_plan`: under the trial's own settings. `now`: scenarios as they are now, by slug; one that is in it is
+    played in that version, whatever version was launched."""
 
     own_plan: bool
-    anew: bool
+    now: Mapping[str, Scenario] = field(default_factory=dict)
+
+    def config(self, config: FrozenConfig) -> FrozenConfig:
+        """The configuration with the scenarios of now among its cases."""
+        cases = {(slug, scenario.version): scenario for slug, scenario in self.now.items()}
+        return replace(config, cases={**config.cases, **cases}) if cases else config
+
+    def version(self, trial: Trial) -> int:
+        scenario = self.now.get(trial.scenario)
+        return scenario.version if scenario else trial.scenario_version
 
 
 def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool = False) -> Iterator[Replayed]:
     """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
     was frozen. With `anew` the scenario as it is now is played and judges, whatever version was launched; where it
     would have shown the model something else, the end is unknown. To be called in a thread without an event loop."""
-    terms = _Terms(own_plan=change is None, anew=anew)
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
     for start in range(0, len(wanted), BATCH):
@@ -90,7 +102,17 @@ def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool
         for config_id, config in frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
         recorded = _steps(trials)
+        terms = _Terms(change is None, _scenarios_now(trials) if anew else {})
         yield from run_instantly(_replay_batch(trials, configs, recorded, terms))
+
+
+def _scenarios_now(trials: Sequence[Trial]) -> dict[str, Scenario]:
+    """Code as it is, cases in their newest version; what is not there any more is left out."""
+    found: dict[str, Scenario] = {}
+    for slug in {trial.scenario for trial in trials}:
+        with suppress(KeyError):
+            found[slug] = find_scenario(slug)
+    return found
 
 
 def _load(ids: Sequence[int]) -> list[Trial]:
@@ -118,7 +140,8 @@ async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], ter
         return Replayed(trial, never_sent=True, why=trial.sentence)
     recording = _recording(trial, steps, own_plan=terms.own_plan)
     try:
-        plan = trial_plan(_claimed(trial, anew=terms.anew), _as_sent(config, exchanges[0]), _reach(trial, exchanges))
+        sent = _as_sent(terms.config(config), exchanges[0])
+        plan = trial_plan(_claimed(trial, terms.version(trial)), sent, _reach(trial, exchanges))
     except (EngineError, ScenarioChanged, KeyError) as error:
         return Replayed(trial, unknown_from=1, why=str(error))
     return await _driven(trial, plan, recording)
@@ -149,7 +172,8 @@ async def _driven(trial: Trial, plan: TrialPlan, recording: Recording) -> Replay
     verdict = plan.scenario.judge(plan.instance, ended, workspace)
     if trial.tools_dropped:
         verdict = without_tools(verdict, ended)
-    return Replayed(trial, _columns(trial, ended, verdict, notes), assumed=tuple(sorted(transport.assumed)))
+    columns = _columns(trial, ended, verdict, notes)
+    return Replayed(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.assumed)))
 
 
 def _columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_Notes") -> JsonObject:
@@ -219,8 +243,7 @@ def _stored(step: Step) -> StoredExchange:
     )
 
 
-def _claimed(trial: Trial, *, anew: bool) -> Claimed:
-    """Raises KeyError for a scenario that is not there any more."""
+def _claimed(trial: Trial, scenario_version: int) -> Claimed:
     return Claimed(
         id=trial.pk,
         run_id=trial.run_id,
@@ -229,7 +252,7 @@ def _claimed(trial: Trial, *, anew: bool) -> Claimed:
         execution=trial.execution,
         lease=UUID(int=0),
         scenario=trial.scenario,
-        scenario_version=scenarios.find(trial.scenario).version if anew else trial.scenario_version,
+        scenario_version=scenario_version,
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
