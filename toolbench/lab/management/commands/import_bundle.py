@@ -1,17 +1,17 @@
-"""`manage.py import_bundle FILE`: a bundle becomes a run labelled as imported."""
+"""`manage.py import_bundle FILE`: a bundle or a log becomes a run labelled as imported."""
 
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.bundles.reading import import_bundle
+from toolbench.lab.importing import import_run
 
 REFUSED = 2
 
 
 class Command(BaseCommand):
-    help = "Import an evidence bundle as a run labelled as imported. It is there whole or not at all."
+    help = "Import an evidence bundle or a log of Inspect AI as a run labelled imported: whole or not at all."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -19,7 +19,7 @@ class Command(BaseCommand):
     def handle(self, *, file: Path, **options: object) -> None:
         try:
             with file.open("rb") as opened:
-                run = import_bundle(opened, file.name, owner=None)
+                run = import_run(opened, file.name, owner=None)
         except (ImportRefused, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED) from error
         self.stdout.write(f"Run {run.pk}, imported: /runs/{run.pk}/")

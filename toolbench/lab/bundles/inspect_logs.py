@@ -1,0 +1,192 @@
+"""Logs of Inspect AI as imported runs: docs/imports.md has the mapping. The log's own scores are the verdicts; nothing
+is judged here, and no scenario stands behind it."""
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.bundles.inspect_steps import number, sample_steps, text_of
+from toolbench.lab.bundles.opening import Caps, ImportRefused, open_zip, read_object
+from toolbench.lab.bundles.origin import Origin
+from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
+from toolbench.lab.facts import column_text
+from toolbench.lab.models import Run
+
+CAPS = Caps(members=100_000, bytes=2 << 30)
+HEADER, START = "header.json", "_journal/start.json"
+_SAMPLES = "samples/"
+_PROVIDER = "Inspect AI"
+_GRADES = {"C": True, "I": False}
+_NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
+
+
+def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None) -> Run:
+    """An `.eval` archive or a `.json` log. Raises ImportRefused; then nothing is kept."""
+    raw = file.read(CAPS.member_bytes + 1)
+    if len(raw) > CAPS.member_bytes:
+        raise ImportRefused(f"The log has more than {CAPS.member_bytes:,} bytes. Nothing was imported.")
+    sha256 = hashlib.sha256(raw).hexdigest()
+    refuse_twice(sha256)
+    file.seek(0)
+    if raw[:2] != b"PK":
+        log = _json(raw)
+        return _planted(log, iter(_list(log.get("samples"))), _origin(log, name, sha256), owner)
+    with open_zip(file, CAPS) as archive:
+        log = read_object(archive, _header(archive))
+        return _planted(log, _samples(archive), _origin(log, name, sha256), owner)
+
+
+def _header(archive: zipfile.ZipFile) -> str:
+    """A log that was cut off has only what was written at its start."""
+    names = archive.namelist()
+    if HEADER in names:
+        return HEADER
+    if START in names:
+        return START
+    raise ImportRefused(f"There is no {HEADER} in the file, so it is no log of Inspect AI. Nothing was imported.")
+
+
+def _samples(archive: zipfile.ZipFile) -> Iterator[JsonObject]:
+    for name in sorted(archive.namelist()):
+        if name.startswith(_SAMPLES) and name.endswith(".json"):
+            yield read_object(archive, name)
+
+
+def _json(raw: bytes) -> JsonObject:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ImportRefused(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
+    if not isinstance(found, dict) or not isinstance(found.get("eval"), dict):
+        raise ImportRefused("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
+    return found
+
+
+def _origin(log: JsonObject, name: str, sha256: str) -> Origin:
+    spec = _object(log.get("eval"))
+    source = {key: text_of(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
+    now = timezone.now().isoformat(timespec="seconds")
+    private = (_slug(spec),)
+    return Origin("inspect", sha256, name[:200], source, source["created"], now, private=private, note=_NOTE)
+
+
+def _planted(log: JsonObject, samples: Iterator[JsonObject], origin: Origin, owner: AbstractBaseUser | None) -> Run:
+    spec = _object(log.get("eval"))
+    created = parse_datetime(origin.made_at) if origin.made_at else None
+    run: Columns = {
+        "title": column_text(f"{text_of(spec.get('task'))} (Inspect AI)", 200),
+        "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
+        "instance_kind": "drawn",
+        "stopped_reason": "" if log.get("status") == "success" else f"status {text_of(log.get('status'))[:100]}",
+        "created_at": created if created and created.tzinfo else None,
+    }
+    cell = {"scenario": _slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
+    trials = (_trial(sample, place, _slug(spec)) for place, sample in enumerate(samples))
+    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials)
+    return plant(seed, origin, owner=owner)
+
+
+def _config(log: JsonObject) -> Columns:
+    spec = _object(log.get("eval"))
+    config = _object(spec.get("model_generate_config"))
+    options = {key: value for key, value in config.items() if isinstance(value, int | float | str)}
+    frozen = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
+    return {
+        "provider_name": _PROVIDER,
+        "provider_kind": "inspect",
+        "model_name": column_text(spec.get("model") or "unknown", 200),
+        "canonical": column_text(spec.get("model"), 200),
+        "profile": "as logged",
+        "options": json.loads(column_text(json.dumps(options))),
+        "strategy": "as logged",
+        "method": "native",
+        "tool_use_mode": "relaxed",
+        "policy_hash": hashlib.sha256(frozen.encode()).hexdigest(),
+    }
+
+
+def _trial(sample: JsonObject, place: int, slug: str) -> TrialSeed:
+    steps = sample_steps(sample)
+    outcome, sentence, parts = _verdict(sample)
+    exchanges = [one.step for one in steps if one.step["kind"] == "exchange"]
+    tools = [one.step for one in steps if one.step["kind"] == "tool"]
+    passed = {"pass": True, "fail": False}.get(outcome)
+    final = text_of(_object(sample.get("output")).get("completion"))
+    columns: Columns = {
+        "index": place + 1,
+        "block": place + 1,
+        "position": place,
+        "scenario": slug,
+        "instance_kind": "drawn",
+        "instance_seed": 0,
+        "seed": 0,
+        "execution": 1,
+        "outcome": outcome,
+        "task_pass": passed,
+        "category": "" if passed is not False else "ASSERTION_FAILED",
+        "sentence": column_text(sentence, 2000),
+        "verdict": {"rule": "the log's own score", "checks": parts},
+        "final_text": final.encode("utf-8", "surrogatepass"),
+        "duration_ms": number(sample.get("total_time"), 1000.0),
+        "model_ms": sum(step["duration_ms"] for step in exchanges),
+        "tool_ms": sum(step["duration_ms"] for step in tools),
+        "turns": len(exchanges),
+        "requests": len(exchanges),
+        "calls": len(tools),
+        "input_tokens": sum(step["input_tokens"] or 0 for step in exchanges),
+        "output_tokens": sum(step["output_tokens"] or 0 for step in exchanges),
+        "prompt_version": "",
+        "error_hint": column_text(f"sample {text_of(sample.get('id'))}, epoch {text_of(sample.get('epoch'))}", 300),
+    }
+    return TrialSeed(0, 0, columns, tuple(steps))
+
+
+def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
+    """Outcome, a sentence and one check per score. An error that stopped the sample is nobody's answer."""
+    if sample.get("error"):
+        return "infra", f"The sample ended in an error: {text_of(_object(sample['error']).get('message'))}", []
+    given = sample.get("scores")
+    scores: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    if not scores and isinstance(sample.get("score"), dict):
+        scores = {"score": sample["score"]}
+    checks = [_check(name, _object(score)) for name, score in scores.items()]
+    grades = [_passed(_object(score).get("value")) for score in scores.values()]
+    if not grades or None in grades:
+        return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
+    if all(grades):
+        return "pass", "", checks
+    worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
+    return "fail", f"The scorer {worst['name']} said {worst['detail']}", checks
+
+
+def _check(name: str, score: JsonObject) -> JsonObject:
+    said = " ".join(filter(None, (text_of(score.get("value")), text_of(score.get("explanation"))[:500])))
+    return {"name": column_text(name, 100), "ok": _passed(score.get("value")) is True, "detail": column_text(said, 600)}
+
+
+def _passed(value: object) -> bool | None:
+    """C and I, true and false, 1 and 0; what lies between is no verdict."""
+    if isinstance(value, str):
+        return _GRADES.get(value)
+    return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None
+
+
+def _slug(spec: JsonObject) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", text_of(spec.get("task")).lower()).strip("_")
+    return f"inspect_{name or 'task'}"[:60]
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,0 +1,194 @@
+"""The steps of one sample of an Inspect AI log: its model calls and its tool calls, in the order of its transcript."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.bundles.planting import Columns, StepSeed
+from toolbench.lab.facts import column_count, column_text, dump
+
+_ATTACHMENT = "attachment://"
+_DEEPEST = 100
+_MESSAGES = "messages"
+
+
+def sample_steps(sample: JsonObject) -> list[StepSeed]:
+    """Texts that the log keeps apart are put back in their places."""
+    events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
+    whole = _Sample(sample, _began(events))
+    steps: list[StepSeed] = []
+    turn = -1
+    for event in events:
+        if event.get("event") == "model" and not event.get("pending"):
+            turn += 1
+            steps.append(_exchange(whole, event, turn=turn, ordinal=len(steps)))
+        elif event.get("event") == "tool" and not event.get("pending"):
+            steps.append(_tool(whole, event, turn=max(turn, 0), ordinal=len(steps)))
+    return steps
+
+
+def text_of(value: object) -> str:
+    """Text as it is, nothing as "", anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dump(value).decode("ascii")
+
+
+def number(value: object, factor: float = 1.0) -> float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12
+    return float(value) * factor if good and isinstance(value, int | float) else None
+
+
+class _Sample:
+    """What events refer to: attachments, and the pools of messages and of raw calls."""
+
+    def __init__(self, sample: JsonObject, began: datetime | None) -> None:
+        pools = sample.get("events_data")
+        pools = pools if isinstance(pools, dict) else {}
+        attachments = sample.get("attachments")
+        self._attachments = attachments if isinstance(attachments, dict) else {}
+        self._messages = pools.get("messages") or sample.get("message_pool") or []
+        self._calls = pools.get("calls") or sample.get("call_pool") or []
+        self._began = began
+
+    def started_ms(self, event: JsonObject) -> float:
+        at = _time(event)
+        return max((at - self._began).total_seconds() * 1000, 0.0) if at and self._began else 0.0
+
+    def inputs(self, event: JsonObject) -> Any:
+        return event.get("input") or _picked(event.get("input_refs"), self._messages)
+
+    def raw_request(self, call: JsonObject) -> Any:
+        request = call.get("request")
+        if call.get("call_refs") is None or not isinstance(request, dict):
+            return request
+        return request | {str(call.get("call_key") or _MESSAGES): _picked(call["call_refs"], self._calls)}
+
+    def put_back(self, value: Any, depth: int = 0) -> Any:
+        """`value` with every attachment in its place."""
+        if isinstance(value, str):
+            return self._attachments.get(value.removeprefix(_ATTACHMENT), value) if _ATTACHMENT in value[:20] else value
+        if depth > _DEEPEST:
+            return value
+        if isinstance(value, list):
+            return [self.put_back(one, depth + 1) for one in value]
+        if isinstance(value, dict):
+            return {key: self.put_back(one, depth + 1) for key, one in value.items()}
+        return value
+
+
+def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> StepSeed:
+    """The raw call where the log has it; else its own account of input and output, and the facts say so."""
+    call, output = _object(event.get("call")), _object(event.get("output"))
+    raw = bool(call.get("request"))
+    told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
+    request = sample.raw_request(call) if raw else told | {_MESSAGES: sample.inputs(event)}
+    response = call.get("response") if raw else output
+    message = sample.put_back(_object(_first(output.get("choices")).get("message")))
+    usage, calls = _object(output.get("usage")), _calls(message)
+    error = text_of(event.get("error") or output.get("error"))
+    body = _bodies(sample.put_back(request), sample.put_back(response))
+    facts = {
+        "text": text_of(message.get("content")),
+        "calls_found": calls,
+        "calls": calls,
+        "findings": [_finding(raw)],
+        "usage": usage or None,
+        "request_changes": [],
+        "response_changes": [],
+    }
+    columns = _step("exchange", turn, ordinal, sample.started_ms(event), event) | {
+        "path": "tool_use" if calls else "",
+        "finish_reason": column_text(_first(output.get("choices")).get("stop_reason"), 40),
+        "input_tokens": column_count(usage.get("input_tokens")),
+        "output_tokens": column_count(usage.get("output_tokens")),
+        "model_echoed": column_text(output.get("model"), 200),
+        "error_code": "logged_error" if error else "",
+        "error_message": column_text(error, 20_000),
+        "ok": not error,
+        "request_bytes": len(body["request"]),
+        "response_bytes": len(body["response"]),
+    }
+    return StepSeed(columns, body | {"facts": dump(facts)})
+
+
+def _tool(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> StepSeed:
+    error = _object(event.get("error"))
+    arguments = sample.put_back(event.get("arguments"))
+    body = _bodies(arguments, sample.put_back(event.get("result")))
+    call = {"id": text_of(event.get("id")), "name": text_of(event.get("function")), "arguments": arguments}
+    facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": not error}, "schema_errors": []}
+    columns = _step("tool", turn, ordinal, sample.started_ms(event), event) | {
+        "tool_name": column_text(event.get("function"), 200),
+        "error_code": column_text(error.get("type"), 60),
+        "error_message": column_text(error.get("message"), 20_000),
+        "ok": not error,
+        "response_bytes": len(body["response"]),
+    }
+    return StepSeed(columns, body | {"facts": dump(facts)})
+
+
+def _step(kind: str, turn: int, ordinal: int, started: float, event: JsonObject) -> Columns:
+    took = number(event.get("working_time"), 1000.0)
+    place = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
+    return place | {"started_ms": started, "duration_ms": took or 0.0}
+
+
+def _finding(raw: bool) -> JsonObject:
+    told = "as the log tells the raw call" if raw else "put together from the log's messages: the log has no raw call"
+    return {"code": "imported_from_log", "message": f"Not the bytes of the wire, but {told}.", "path": ""}
+
+
+def _calls(message: JsonObject) -> list[JsonObject]:
+    given = message.get("tool_calls")
+    own = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    return [{"id": one.get("id"), "name": one.get("function"), "arguments": one.get("arguments")} for one in own]
+
+
+def _bodies(request: Any, response: Any) -> dict[str, bytes]:
+    return {"request": _bytes(request), "response": _bytes(response)}
+
+
+def _bytes(value: Any) -> bytes:
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError):
+        return dump(value)
+
+
+def _picked(refs: Any, pool: Any) -> list[Any]:
+    """Ranges of a pool, first and behind the last."""
+    if not isinstance(refs, list) or not isinstance(pool, list):
+        return []
+    pairs = [
+        pair for pair in refs if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
+    ]
+    return [one for start, end in pairs for one in pool[start:end]]
+
+
+def _began(events: list[JsonObject]) -> datetime | None:
+    times = [at for at in map(_time, events) if at]
+    return min(times, default=None)
+
+
+def _time(event: JsonObject) -> datetime | None:
+    try:
+        at = parse_datetime(str(event.get("timestamp")))
+    except ValueError:
+        return None
+    return at if at and at.tzinfo else None
+
+
+def _first(value: Any) -> JsonObject:
+    return _object(value[0]) if isinstance(value, list) and value else {}
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
