@@ -1,0 +1,31 @@
+"""Chosen settings for other programs, on a page and as files."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.settings_export import SettingsPage, get_settings_page
+from toolbench.web.pages import page
+
+
+@require_safe
+def show(request: HttpRequest, config_id: int) -> HttpResponse:
+    """GET /decide/settings/ID/"""
+    return page(request, "settings/show.html", {"page": _found(config_id)})
+
+
+@require_safe
+def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
+    """GET /decide/settings/ID/FILE"""
+    written = next((one for one in _found(config_id).files if one.file == file), None)
+    if written is None:
+        raise Http404(f"There is no {file} of configuration {config_id}.")
+    response = HttpResponse(written.text, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="toolbench-{config_id}-{file}"'
+    return response
+
+
+def _found(config_id: int) -> SettingsPage:
+    found = get_settings_page(config_id)
+    if found is None:
+        raise Http404(f"There is no configuration {config_id}; its run may be deleted.")
+    return found
