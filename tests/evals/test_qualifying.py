@@ -78,6 +78,10 @@ def test_trials_added_by_hand_decide_nothing_until_fresh_ones_confirm() -> None:
     assert standing.state == "confirm"
 
 
+def test_trials_that_ended_when_decided_decide_nothing_either() -> None:
+    assert names(stand(measured(stopped=True), RULE)) == ["stopped"]
+
+
 def test_repeats_of_one_answer_claim_no_bound() -> None:
     assert "repeats" in names(stand(measured(repeating=True), RULE))
 

@@ -11,7 +11,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsBas
 from pydantic import TypeAdapter
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.presets import Wishes, layers_for
+from toolbench.engine.presets import layers_for
 from toolbench.engine.python_tools import PythonTools, python_tool
 from toolbench.evals.sdk_settings import (
     WRITERS,
@@ -32,12 +32,16 @@ from toolbench.providers.scripted import ScriptedProvider, calls, says
 
 PROFILE: JsonObject = {"llm_options_defaults": {"temperature": 0.7, "top_k": 20, "min_p": 0.0, "max_tokens": 500}}
 BASE: JsonObject = {"request_overrides": {"parallel_tool_calls": False}, "tool_use_mode": "enforced", "max_turns": 4}
-TOOL: JsonObject = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+TOOL: JsonObject = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
 
 
 def chosen(base_url: str = "https://example.test/api", **fields: Any) -> Chosen:
     layers = (("infrastructure", BASE), ("profile", PROFILE))
-    return Chosen("A model", "vendor/model-a", base_url, "/v1", "EXAMPLE_KEY", **({"wire": "chat", "layers": layers, "policy_hash": "4be1"} | fields))
+    named = {"name": "A model", "model": "vendor/model-a", "api_prefix": "/v1", "key_env": "EXAMPLE_KEY"}
+    return Chosen(**(named | {"base_url": base_url, "wire": "chat", "layers": layers, "policy_hash": "4be1"} | fields))
 
 
 def run(text: str) -> dict[str, Any]:
@@ -64,8 +68,10 @@ def test_openais_settings_fit_its_types_and_what_it_does_not_name_goes_beside() 
 def test_anthropics_settings_fit_its_types() -> None:
     keywords = sdk_keywords("anthropic", messages_settings(chosen(wire="anthropic"))[0])
     extra = keywords.pop("extra_body")
-    assert extra == {"min_p": 0.0, "temperature": 0.7, "top_k": 20}
-    TypeAdapter(MessageCreateParamsBase).validate_python(keywords | {"messages": [{"role": "user", "content": "Hello"}]})
+    assert extra == {"temperature": 0.7, "top_k": 20}
+    TypeAdapter(MessageCreateParamsBase).validate_python(
+        keywords | {"messages": [{"role": "user", "content": "Hello"}]}
+    )
     assert keywords["max_tokens"] == 500
     assert keywords["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert run(as_anthropic(chosen(wire="anthropic")))["SETTINGS"] == keywords | {"extra_body": extra}
@@ -92,7 +98,9 @@ def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
     async def talk(made: dict[str, Any]) -> str:
         tools = PythonTools.of(python_tool(look))
         async with Door() as door:
-            ended = await converse(made["conversation"](tools.registry), "Look.", world_of(made["ENDPOINT"], door, tools))
+            ended = await converse(
+                made["conversation"](tools.registry), "Look.", world_of(made["ENDPOINT"], door, tools)
+            )
         return ended.final_text
 
     with ScriptedProvider([calls(("look", {})), says("Grey.")]) as provider:
@@ -123,5 +131,5 @@ def test_what_only_our_engine_does_is_said() -> None:
 @pytest.mark.parametrize("file", WRITERS)
 def test_every_strategy_of_the_catalogue_can_be_written(file: str) -> None:
     for strategy in ("raw", "baseline", "production"):
-        layers = layers_for(strategy, Wishes(model="deepseek/deepseek-v3.2:nitro"))
-        assert "deepseek" in WRITERS[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=tuple(layers)))
+        layers = layers_for(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
+        assert "deepseek" in WRITERS[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))

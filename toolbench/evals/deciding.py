@@ -28,9 +28,9 @@ _ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
-    unclear; confirm, only trials added by hand speak for the leader. `front` holds the keys of those that no other
-    beats in everything. `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh
-    trials."""
+    unclear; confirm, the leader's trials may not decide (added by hand, or stopped when decided). `front` holds the
+    keys of those that no other beats in everything. `chosen_among`: how many were looked at; a winner among several
+    has to be confirmed on fresh trials."""
 
     rule: Rule
     standings: tuple[Standing, ...]
@@ -51,7 +51,7 @@ def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
     able = [one for one in standings if one.state == "qualified"]
     by_hand = next((one for one in standings if one.state == BY_HAND), None)
     if not able and by_hand is not None:
-        sentence = f"{by_hand.measured.label} would qualify by trials added by hand: only fresh trials may say so."
+        sentence = f"{by_hand.measured.label} would qualify, but not by such trials: only fresh ones may say so."
         return Decision(rule, standings, pareto(standings), CONFIRM, by_hand, sentence, len(standings))
     leader = able[0] if able else None
     verdict, sentence = _verdict(able, standings, rule)

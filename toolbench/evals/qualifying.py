@@ -47,7 +47,7 @@ class Measured:
     `times` are of answered trials, in milliseconds. `cost` is dollars per delivered success, None where nobody named
     one. `lost` says which failures of the infrastructure came how often, most first. `missing` are scenarios that the
     others met. `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking.
-    """
+    `stopped`: trials went on until something was decided, so that bounds for a fixed number claim too much."""
 
     key: str
     label: str
@@ -61,6 +61,7 @@ class Measured:
     local: bool = False
     repeating: bool = False
     by_hand: int = 0
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,12 @@ def _by_hand(standing: Standing, rule: Rule) -> str:
     return f"{added} of its trials were added by hand after looking: only fresh trials may confirm it." if added else ""
 
 
+def _stopped(standing: Standing, rule: Rule) -> str:
+    if not standing.measured.stopped:
+        return ""
+    return "Its trials ended when something was decided, so these bounds claim too much: fresh trials may confirm it."
+
+
 CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("nothing", REFUSED, _nothing),
     ("scenarios", REFUSED, _other_scenarios),
@@ -211,4 +218,5 @@ CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("p95", REFUSED, _slow),
     ("cost-unknown", REFUSED, _no_cost),
     ("by-hand", BY_HAND, _by_hand),
+    ("stopped", BY_HAND, _stopped),
 )

@@ -83,6 +83,7 @@ def confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
         tool_use_mode=config.tool_use_mode,
         instance_kind=config.run.instance_kind,
         seed=None,
+        until={},
         purpose=CONFIRMATION,
     )
     _check_settings(request, row)

@@ -77,13 +77,10 @@ def get_pool(query: DecideQuery) -> Pool:
 
 
 def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
-    """Simulated runs are only in scope under demo, or when they are named."""
+    """Simulated runs are only in scope under demo, imported ones only where they are named."""
     cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
-    cells = (
-        cells.filter(run_id__in=query.runs)
-        if query.scope == "runs"
-        else cells.filter(run__imported=False, run__simulated=query.demo)
-    )
+    own = {"run__simulated": query.demo, "run__imported": False}
+    cells = cells.filter(run_id__in=query.runs) if query.scope == "runs" else cells.filter(**own)
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     return cells
@@ -148,6 +145,7 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
         simulated=ArrayAgg("run__simulated", distinct=True),
         versions=ArrayAgg("scenario_version", distinct=True),
         engines=ArrayAgg("run__engine_version", distinct=True),
+        stopped=Count("pk", filter=~Q(run__until={})),
         first=Min("run__created_at"),
         last=Max("run__created_at"),
     )
@@ -195,6 +193,7 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
         by_hand=tally.added_by_hand,
+        stopped=any(line["stopped"] for line in lines),
     )
     return Candidate(
         measured=measured,

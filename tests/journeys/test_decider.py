@@ -1,0 +1,37 @@
+"""A decider: which of these two is fast enough and delivers? The faster one is refused for delivery."""
+
+from playwright.sync_api import Page, expect
+
+from tests.journeys.planning import Wish, finished, start
+from tests.workers import WorkerProcess
+from toolbench.lab.models import DecisionRecord, Run
+
+WISH = Wish(models=("perfect", "fast-429"), trials=90)
+
+
+def test_the_fast_one_that_loses_trials_is_refused_for_delivery_and_the_other_is_kept(
+    browser_page: Page, personas: None, worker: WorkerProcess
+) -> None:
+    page = browser_page
+    start(page, WISH)
+    finished(page, 180)
+
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Decide").click()
+    page.get_by_role("link", name="Demo", exact=True).last.click()
+    page.get_by_label("I want the").select_option("fastest")
+    page.get_by_role("button", name="Decide", exact=True).click()
+
+    expect(page.get_by_role("heading", name="Only Simulated · perfect")).to_be_visible()
+    refused = page.get_by_role("row").filter(has_text="fast-429")
+    expect(refused).to_contain_text("Refused for delivery:")
+    expect(refused).to_contain_text("rate_limited ×")
+    expect(page.locator("#decide-chart .main-svg").first).to_be_visible()
+
+    page.get_by_label("Keep as a record, called").fill("For the demo bot")
+    page.get_by_role("button", name="Keep this decision").click()
+    expect(page.get_by_role("heading", name="For the demo bot")).to_be_visible()
+    page.get_by_role("button", name="Confirm on fresh trials").click()
+    expect(page.get_by_text("only its result will be reported")).to_be_visible()
+    record, run = DecisionRecord.objects.get(), Run.objects.get(purpose="confirm")
+    assert record.confirmation == run
+    assert run.configs.get().model_name == "perfect"

@@ -1,0 +1,40 @@
+"""Settings to take away: every file, and never a secret."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_config, make_model, make_provider, make_run
+from toolbench.evals.sdk_settings import WRITERS
+from toolbench.lab.keys import encrypt
+from toolbench.lab.models import Provider
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> None:
+    provider = make_provider(
+        base_url="https://me:hunter2@example.test/api",
+        key_source=Provider.KeySource.STORED,
+        key_encrypted=encrypt("sk-very-secret"),
+        header_names=["X-Team"],
+        headers_encrypted=encrypt('{"X-Team": "team-secret"}'),
+    )
+    config = make_config(make_run(), make_model(provider=provider))
+    texts = [owner_client.get(f"/decide/settings/{config.pk}/").content.decode()]
+    texts += [owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in WRITERS]
+    assert len(texts) == 6
+    for text in texts:
+        assert "vendor/model-a" in text
+        assert not [secret for secret in ("sk-very-secret", "hunter2", "team-secret") if secret in text]
+    assert "the headers X-Team; their values stay here" in texts[0]
+
+
+def test_settings_of_another_version_are_said_to_be_so(owner_client: Client) -> None:
+    config = make_config(make_run(), layers=[["run", {"no_such_key": 1}]])
+    text = owner_client.get(f"/decide/settings/{config.pk}/").content.decode()
+    assert "not taken by this version of the engine" in text
+
+
+@pytest.mark.parametrize("path", ["999999/", "999999/openai.py"])
+def test_an_unknown_configuration_is_not_found(owner_client: Client, path: str) -> None:
+    assert owner_client.get(f"/decide/settings/{path}").status_code == 404
