@@ -56,7 +56,7 @@ def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
 
     newest = page.locator("tr[data-newest]")
     expect(newest).to_have_attribute("data-finished", "yes")
-    expect(newest.locator(".rate")).to_contain_text("5/20")
+    expect(newest.locator(".rate").first).to_contain_text("5/20")
     expect(newest).to_contain_text("cancel_order $.reason")
     expect(newest).to_contain_text("15×")
     assert len(provider.seen) == Trial.objects.count() == 20

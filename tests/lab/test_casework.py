@@ -12,6 +12,7 @@ from toolbench.lab.case_drafts import Draft, DraftRefused, draft_of, read_draft
 from toolbench.lab.case_page import get_case
 from toolbench.lab.casework import NoSuchCase, add_case, delete_case, edit_case, find_case, newest, request_for
 from toolbench.lab.known_scenarios import find_scenario, find_scenarios, is_private
+from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.launching import launch
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.resending import resend
@@ -81,6 +82,7 @@ def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
 def test_cases_are_private_and_found_among_the_scenarios() -> None:
     case = saved()
     assert is_private(case.slug)
+    assert case.slug in [choice.value for choice in get_launch_choices().scenarios]
     assert not is_private("happy_path")
     assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
     assert saved().slug == f"{case.slug}-2"

@@ -1,14 +1,14 @@
 """What the launch form offers: every model, profile, scenario, strategy and method, with a hint beside each."""
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals import scenarios
 from toolbench.evals.stopping import RATES
 from toolbench.evals.trials import Scenario
-from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
+from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.voices import MESSAGES
 
@@ -17,6 +17,7 @@ STRATEGIES = (
     ("baseline", "infrastructure and provider defaults, no model workarounds"),
     ("raw", "as a naive client would ask"),
 )
+MOST_CASES = 100
 SETS = ("simple", "typical", "extreme", "all")
 DECIDED_BY = tuple(RATES.items())
 METHODS = (
@@ -85,11 +86,11 @@ class LaunchChoices:
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Three queries. Providers without models are left out."""
+    """Four queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_providers(),
         profiles=tuple(_profile(profile) for profile in SamplingProfile.objects.all()),
-        scenarios=_scenarios(),
+        scenarios=(*_scenarios(), *_own_cases()),
         sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in (*SETS, *scenarios.PACKS)),
         strategies=tuple(Choice(name, name, hint) for name, hint in STRATEGIES)
         + tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all()),
@@ -147,6 +148,13 @@ def _scenarios() -> tuple[Choice, ...]:
         first, *others = (_scenario(scenario) for scenario in members)
         found += [replace(first, heading=name), *others]
     return tuple(found)
+
+
+def _own_cases() -> Iterator[Choice]:
+    """The newest cases of one's own."""
+    cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MOST_CASES]
+    for number, case in enumerate(cases):
+        yield Choice(case.slug, case.slug, case.title, heading="" if number else "your cases")
 
 
 def _scenario(scenario: Scenario) -> Choice:
