@@ -72,8 +72,9 @@ def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> Non
     assert not get_failures(FailuresQuery()).sights
 
 
-def test_simulated_runs_are_apart_and_old_looks_are_said() -> None:
+def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
     failed(make_run(simulated=True), "persona", "no_call")
+    failed(make_run(imported=True), "elsewhere", "no_call")
     assert get_failures(FailuresQuery()).rows == ()
     assert get_failures(FailuresQuery(scope="demo")).rows[0].count == 1
     assert not get_failures(FailuresQuery(scope="demo")).stale

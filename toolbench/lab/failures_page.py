@@ -133,7 +133,12 @@ def _failed(query: FailuresQuery) -> QuerySet[Trial]:
 
 def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
     trials = trials.filter(run__deleted_at=None).order_by()
-    return trials.filter(run_id=query.run) if query.run else trials.filter(run__simulated=query.scope == "demo")
+    return trials.filter(run_id=query.run) if query.run else trials.filter(**_own(query))
+
+
+def _own(query: FailuresQuery) -> dict[str, bool]:
+    """Runs tried here; imported ones only when they are named."""
+    return {"run__simulated": query.scope == "demo", "run__imported": False}
 
 
 Counts = Mapping[tuple[str, str], Mapping[str, int]]
@@ -152,7 +157,7 @@ def _counts(query: FailuresQuery) -> Counts:
 def _columns(query: FailuresQuery, counts: Counts) -> tuple[tuple[Column, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
-    cells = cells.filter(run_id=query.run) if query.run else cells.filter(run__simulated=query.scope == "demo")
+    cells = cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
     lines = cells.values_list("config__provider_name", "config__model_name")
     tried = {
         (provider, model): total
