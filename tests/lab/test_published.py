@@ -1,6 +1,7 @@
 """The published matrix as published and under our rules, with what it does not say left unsaid."""
 
 import pytest
+from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from toolbench.lab import catalogue
@@ -81,3 +82,17 @@ def test_it_takes_three_queries(published: Published, django_assert_num_queries:
 def test_without_a_snapshot_there_is_none() -> None:
     PublishedSnapshot.objects.all().delete()
     assert get_published() is None
+
+
+def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
+    published: Published, owner_client: Client
+) -> None:
+    assert published.best is not None
+    assert (published.best.tool.k, published.best.tool.n) == (40, 40)
+    assert [row.tool.k for row in published.not_told_apart] == [39, 38, 37, 36, 35]
+    (row,) = (row for row in published.not_told_apart if row.tool.k == 36)
+    text = owner_client.get("/matrix/?scope=published").content.decode()
+    link = f"/compare/?a_published={row.key}&amp;b_published={published.best.key}"
+    assert f'40/40 overlaps <a href="/compare/?a_published={published.not_told_apart[0].key}' in text
+    assert f'<a href="{link}">36/40</a>' in text
+    assert "No difference shown" in owner_client.get(link.replace("&amp;", "&")).content.decode()

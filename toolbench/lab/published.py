@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
+from toolbench.evals.statistics.differences import ALPHA, Stratum, exact_p
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.rates import Rate, rate_of
 
@@ -69,6 +70,21 @@ class Published:
     undecided: int
     below: int
     perfect: int
+
+    @property
+    def best(self) -> PublishedRow | None:
+        return max((row for row in self.rows if not row.not_applicable), key=lambda row: row.tool.axis, default=None)
+
+    @property
+    def not_told_apart(self) -> tuple[PublishedRow, ...]:
+        """One row for every lower count that the exact test cannot tell from the best, the highest first."""
+        best = self.best
+        lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
+        return tuple(lower[k] for k in sorted(lower, reverse=True) if best and _alike(best.tool, lower[k].tool))
+
+
+def _alike(one: Rate, other: Rate) -> bool:
+    return exact_p([Stratum(one.k, one.n, other.k, other.n)]) > ALPHA
 
 
 def get_published(target: int | None = None) -> Published | None:

@@ -42,6 +42,7 @@ class LaunchForm(forms.Form):
     methods = forms.MultipleChoiceField(initial=["native"])
     stream = forms.ChoiceField(choices=STREAM, initial="none", required=False, label="Answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
+    points = forms.IntegerField(min_value=1, max_value=50, required=False, initial=10, label="Points worth finding")
     until = forms.ChoiceField(choices=UNTIL, required=False, label="How long")
     until_rate = forms.ChoiceField(choices=DECIDED_BY, required=False, initial="given", label="Decided by")
     until_target = forms.FloatField(required=False, initial=90, label="Target, %")
@@ -80,6 +81,10 @@ class LaunchForm(forms.Form):
         chosen = self["models"].value() or ()
         shown = (provider.narrowed(self["find"].value() or "", chosen) for provider in self.choices.providers)
         return tuple(provider for provider in shown if provider.groups)
+
+    def points_wanted(self) -> int | None:
+        """The difference that somebody wants to find, in percentage points; None where the form does not say."""
+        return self.cleaned_data.get("points") if self.is_bound and self.is_valid() else None
 
     def to_request(self) -> RunRequest:
         """Only after is_valid()."""

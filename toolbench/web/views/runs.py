@@ -12,6 +12,7 @@ from toolbench.lab.frozen_settings import get_frozen_settings
 from toolbench.lab.launch_form import get_launch_choices
 from toolbench.lab.launching import ConfirmationNeeded
 from toolbench.lab.models import Run
+from toolbench.lab.power_hint import get_power_hint
 from toolbench.lab.rejudging import get_judging_state
 from toolbench.lab.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
@@ -33,7 +34,8 @@ def new(request: HttpRequest) -> HttpResponse:
     answer = answer_to(form, start=request.method == "POST", owner=_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    asked = {"confirmed": answer.confirmed, "asked": request.method == "POST"}
+    asked: dict[str, object] = {"confirmed": answer.confirmed, "asked": request.method == "POST"}
+    asked["power"] = get_power_hint(answer.plan, form.points_wanted())
     context = {"form": form, "plan": answer.plan, "forecast": answer.forecast, **asked}
     return page(request, "runs/new.html", context, part="forecast")
 
