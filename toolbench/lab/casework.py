@@ -83,11 +83,6 @@ def try_cases(request: RunRequest, *, owner: AbstractBaseUser | None, confirmed:
     return launch(request, owner=owner, confirmed=confirmed)
 
 
-def slugs_of(group: int) -> tuple[str, ...]:
-    """Of the set's cases, in order."""
-    return tuple(Case.objects.filter(set=group, deleted_at=None).values_list("slug", flat=True))
-
-
 def free_slug(title: str, prefix: str = "own") -> str:
     """`own-` and the title's letters, with a number where that is taken."""
     plain = f"{prefix}-{slugify(title)[:MOST_SLUG].strip('-') or 'case'}"

@@ -74,7 +74,7 @@ def _keys(model: object, kind: object, method: object, scenario: object) -> tupl
 
 def _rows(asked: Sequence[Asked]) -> Iterator[tuple[int, object, object, object, object]]:
     """The newest first, of these models and then of these scenarios."""
-    tried = Cell.objects.filter(run__deleted_at=None, requests__gt=0).order_by("-pk")
+    tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     named = ("pk", "config__model_id", "config__provider_kind", "config__method", "scenario")
     models = {one.model for one in asked if one.model is not None}
     yield from tried.filter(config__model_id__in=models).values_list(*named)[:_LOOKED_AT]
