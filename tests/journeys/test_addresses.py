@@ -11,7 +11,9 @@ from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
 from toolbench.lab.compare_query import AXES
+from toolbench.lab.decide_query import DecideQuery
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial
+from toolbench.lab.records import save_record
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.urls import urlpatterns
@@ -44,6 +46,7 @@ TRIAL_FILTER: tuple[str, ...] = (
 TRIAL_FILTER += ("prompt", "cause", "seen", "cluster", "failure_class", "signature", "label", "search", "sort", "page")
 COMPARING = tuple(f"{side}{axis}" for side in ("", "a_", "b_") for axis in AXES)
 COMPARING += ("metric", "group", "kind", "how", "points", "demo")
+DECIDING = ("scope", "run", "want", "success", "within", "q", "group")
 PLANNING = tuple(LaunchForm.base_fields)
 CONNECTING = tuple(ProviderForm.base_fields)
 NAMES = {
@@ -58,6 +61,10 @@ NAMES = {
     "trial": (*TRIAL_FILTER, "step"),
     "trial-note": ("label", "note", "next"),
     "failures": ("scope", "run"),
+    "decide": DECIDING,
+    "recommendations": DECIDING,
+    "records": (*DECIDING, "title", "note"),
+    "record-act": ("action", "trials"),
     "latency": ("run", "metric"),
     "provider-new": CONNECTING,
     "provider": CONNECTING,
@@ -68,7 +75,17 @@ NAMES = {
     "scenario": ("seed",),
     "theme": ("theme", "next"),
 }
-POSTED = ("run-new", "run-act", "trial-note", "provider-new", "provider", "provider-models", "theme")
+POSTED = (
+    "run-new",
+    "run-act",
+    "trial-note",
+    "provider-new",
+    "provider",
+    "provider-models",
+    "theme",
+    "records",
+    "record-act",
+)
 ACTIONS = ("cancel", "pause", "resume", "retry", "repeat", "raise", "add", "label", "explode")
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
 NAMED = {str(pattern.name): pattern for pattern in urlpatterns if isinstance(pattern, URLPattern)}
@@ -97,6 +114,7 @@ def address(name: str, trial: Trial) -> str:
     found: dict[str, object] = {"run_id": trial.run_id, "trial_id": trial.pk, "provider_id": trial.provider_id}
     found |= {"model_id": trial.config.model_id, "probe_id": Probe.objects.values_list("pk", flat=True).first()}
     found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
+    found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
     found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
     wanted = NAMED[name].pattern.regex.groupindex
     return reverse(name, kwargs={key: found[key] for key in wanted})
