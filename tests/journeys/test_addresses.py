@@ -12,7 +12,7 @@ from django.urls import URLPattern, reverse
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
 from toolbench.lab.compare_query import AXES
 from toolbench.lab.decide_query import DecideQuery
-from toolbench.lab.models import Model, Probe, Provider, Run, Trial
+from toolbench.lab.models import History, Model, Probe, Provider, Run, Trial
 from toolbench.lab.records import save_record
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
@@ -70,6 +70,10 @@ NAMES = {
     "provider": CONNECTING,
     "provider-models": ("q", "name", "more"),
     "models": ("q",),
+    "what-if": ("trial", "cell", "run", "strategy", "format", "preset", "without", "ablate"),
+    "case-new": ("trial", "q"),
+    "case-export": ("private",),
+    "imported": ("page",),
     "probe": ("exchange",),
     "policy": ("config", "model", "profile", "strategy", "method", "scenario"),
     "scenario": ("seed",),
@@ -97,6 +101,7 @@ def trial() -> Trial:
     make_provider(base_url=NOBODY)
     trial = make_trial(make_cell(make_config(make_run(title="kept"))), "fail")
     make_step(trial)
+    History.objects.create(name="turns.jsonl", sha256="0" * 64, turn_count=0)
     assert trial.config.model is not None
     Probe.objects.create(model=trial.config.model, provider=trial.config.model.provider, kind="first_use", state="done")
     return trial
@@ -115,7 +120,8 @@ def address(name: str, trial: Trial) -> str:
     found |= {"model_id": trial.config.model_id, "probe_id": Probe.objects.values_list("pk", flat=True).first()}
     found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
     found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
-    found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
+    found |= {"slug": "happy_path", "token": "unknown", "kind": "jsonl" if name == "case-export" else "csv"}
+    found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     wanted = NAMED[name].pattern.regex.groupindex
     return reverse(name, kwargs={key: found[key] for key in wanted})
 

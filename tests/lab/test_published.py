@@ -93,6 +93,7 @@ def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
     (row,) = (row for row in published.not_told_apart if row.tool.k == 36)
     text = owner_client.get("/matrix/?scope=published").content.decode()
     link = f"/compare/?a_published={row.key}&amp;b_published={published.best.key}"
-    assert f'40/40 overlaps <a href="/compare/?a_published={published.not_told_apart[0].key}' in text
-    assert f'<a href="{link}">36/40</a>' in text
+    assert f'href="/compare/?a_published={published.not_told_apart[0].key}' in text
+    assert f'href="{link}">36/40' in text
+    assert "40/40 overlaps" in text
     assert "No difference shown" in owner_client.get(link.replace("&amp;", "&")).content.decode()

@@ -25,7 +25,7 @@ def find_scenario(slug: str, version: int | None = None) -> Scenario:
     if code is not None:
         return code
     wanted = F("case__current") if version is None else version
-    row = _versions().filter(case__slug=slug, number=wanted).first()
+    row = _versions().filter(case__slug=slug, number=wanted).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
     return scenario_of(row)
@@ -34,7 +34,7 @@ def find_scenario(slug: str, version: int | None = None) -> Scenario:
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     """Those that can be launched now, in the order asked for. One query where any is a case."""
     code, wanted = _code(), list(dict.fromkeys(slugs))
-    rows = [slug for slug in wanted if slug not in code]
+    rows = [slug for slug in wanted if slug not in code and slug.isprintable()]
     current = _versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
     found = {**code, **{row.case.slug: scenario_of(row) for row in current}}
     return {slug: found[slug] for slug in wanted if slug in found}
