@@ -51,7 +51,7 @@ def test_a_run_that_broke_off_leaves_the_conversation_as_it_was() -> None:
 
 
 def test_every_end_is_kept_or_broken_off() -> None:
-    assert set(End) - BROKEN_OFF == {End.FINAL, End.NO_TOOL_CALLS, End.TOOL_ERROR, End.MAX_TURNS_EXCEEDED}
+    assert set(End) - BROKEN_OFF == {End.FINAL, End.LENGTH, End.NO_TOOL_CALLS, End.TOOL_ERROR, End.MAX_TURNS_EXCEEDED}
 
 
 def test_settings_are_the_policys_own_keys() -> None:
