@@ -25,7 +25,7 @@ def fuzzed() -> ModuleType:
 
 def words() -> list[str]:
     """What formats and endpoints write, for the fuzzer to put together."""
-    registry = importlib.import_module("toolbench.engine.formats.registry")
+    dialects = importlib.import_module("toolbench.engine.formats.registry")
     found = {
         '"choices"',
         '"delta"',
@@ -37,7 +37,7 @@ def words() -> list[str]:
         "```json",
         "get_weather",
     }
-    for form in registry.FORMATS:
+    for form in dialects.FORMATS:
         found |= {*form.dropped, *(word for pair in form.reasoning for word in pair)}
         for block in (*form.blocks, *form.named(["ping"]), *form.bare(["ping"])):
             found |= {block.opener, *block.closers, *block.enders, *block.starts, *(block.guard or ())}
