@@ -117,12 +117,14 @@ def _read(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A record with where it comes from: `who` in words, `at` when it was written or seen (None: with this version)."""
+    """A record with where it comes from: `who` in words, `at` when it was written or seen (None: with this version),
+    `probe` the number of the probe that saw it."""
 
     source: Source
     capabilities: Capabilities
     who: str = ""
     at: datetime | None = None
+    probe: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

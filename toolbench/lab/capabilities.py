@@ -73,7 +73,7 @@ def _probed(models: Iterable[Model]) -> Mapping[int, list[Told]]:
     told: dict[int, list[Told]] = defaultdict(list)
     for probe in sorted(latest.values(), key=lambda probe: probe.pk):
         learned = read_capabilities(probe.learned)
-        told[probe.model_id].append(Told("probed", learned, f"probe {probe.pk}", probe.finished_at))
+        told[probe.model_id].append(Told("probed", learned, f"probe {probe.pk}", probe.finished_at, probe.pk))
     return told
 
 

@@ -26,6 +26,7 @@ from toolbench.lab.policy_hash import policy_hash
 from toolbench.lab.routes import must_probe, routing_of, way, with_capabilities, with_route
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, Plan, PlannedCell, PlannedConfig, RunRequest, Skipped
 from toolbench.lab.strategies import read_strategy
+from toolbench.lab.support import deciding_probe, support_of
 
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
 MOST_TRIALS = 100_000  # of one run
@@ -186,6 +187,8 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
         layers=layers,
         policy_hash=policy_hash(policy),
         routing=routing_of(chosen, effective) if chosen else {},
+        support=support_of(effective),
+        probe=deciding_probe(effective),
     )
 
 

@@ -126,6 +126,8 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
             layers=[[name, patch] for name, patch in config.layers],
             policy_hash=config.policy_hash,
             routing=config.routing,
+            support=config.support,
+            probe_id=config.probe,
         )
         for position, config in enumerate(plan.configs)
     )

@@ -3,7 +3,8 @@
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known}; {} for a method that was
 named."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.db import transaction
 
@@ -16,6 +17,7 @@ from toolbench.lab.capabilities import effective_of
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.policy_hash import policy_hash
+from toolbench.lab.support import after_probe
 from toolbench.lab.waking import wake
 
 ROUTING, CAPABILITY = "routing", "capability"
@@ -82,9 +84,10 @@ def settle(model_id: int) -> int:
     if configs:
         model = Model.objects.select_related("provider").get(pk=model_id)
         effective = effective_of(model)
+        support = after_probe(model_id, effective)
         with transaction.atomic():
             for config in configs:
-                _decide(config, effective)
+                _decide(config, effective, support=support)
             transaction.on_commit(lambda: wake([model.provider_id]))
     return len(configs)
 
@@ -95,7 +98,7 @@ def settle_all() -> int:
     return sum(settle(model_id) for model_id in set(waiting.values_list("model_id", flat=True)) if model_id)
 
 
-def _decide(config: RunConfig, effective: Effective) -> None:
+def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
     layers = with_capabilities(layers, config.strategy, effective.capabilities)
     chosen = way(layers, effective)
@@ -106,6 +109,7 @@ def _decide(config: RunConfig, effective: Effective) -> None:
         layers=[[name, patch] for name, patch in layers],
         policy_hash=policy_hash(resolve(layers).policy),
         routing=routing_of(chosen, effective),
+        **support,
     )
     if not chosen.method:
         refuse(config, chosen.reason)

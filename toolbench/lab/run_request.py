@@ -130,6 +130,8 @@ class PlannedConfig:
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
     routing: JsonObject = field(default_factory=dict)  # where the method auto led, and why (lab/routes.py)
+    support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
+    probe: int | None = None  # the probe that said so
 
     def __str__(self) -> str:
         streamed = "streamed" if self.stream else ""

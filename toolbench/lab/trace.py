@@ -13,6 +13,7 @@ from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody
 from toolbench.lab.rates import Rate
 from toolbench.lab.rejudging import get_judgements
 from toolbench.lab.step_view import StepView, view_step
+from toolbench.lab.support import support_sentence
 from toolbench.lab.tallies import tally
 from toolbench.lab.trials import Neighbours, TrialFilter, get_neighbours, mark
 
@@ -117,6 +118,7 @@ class Trace:
     delivered: Rate
     passing: int | None
     judgements: tuple[Judgement, ...]
+    support: str  # who said, before the first request, whether the model calls tools
 
 
 def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
@@ -158,6 +160,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         delivered=counts.delivered(),
         passing=next((one.pk for one in repeats if one.outcome == Trial.Outcome.PASS), None),
         judgements=get_judgements(trial),
+        support=support_sentence(trial.config.support),
     )
 
 

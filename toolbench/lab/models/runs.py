@@ -76,6 +76,8 @@ class RunConfig(models.Model):
     layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
     policy_hash = models.CharField(max_length=64)
     routing = models.JSONField(default=dict)  # method auto: what it led to, why, what was passed over (lab/routes.py)
+    probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
+    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
     position = models.PositiveIntegerField(default=0)
 
