@@ -142,6 +142,32 @@ def test_trials_of_one_instance_are_not_counted_as_independent() -> None:
     assert page.whole.first.low < 0.1
 
 
+def test_a_side_that_went_on_until_it_was_decided_is_never_paired_and_every_interval_holds_at_every_look() -> None:
+    run = make_run(instance_kind="drawn")
+    met(cell_of(run, method="native"), "p" * 12)
+    met(make_cell(make_config(run, method="text_json"), error=0.05), "f" * 12)
+    page = compared(run=run.pk, a_method="native", b_method="text_json")
+    assert page.how == "stratified"
+    assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "always valid, 95 %")
+    assert page.whole.sequential
+    assert page.whole.says == "worse"
+    assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)
+
+
+def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
+    a, b = make_run(), make_run()
+    for run, wrong in ((a, 1), (b, 0)):
+        cell = cell_of(run)
+        for _ in range(20):
+            make_trial(cell, calls=2, valid_calls=2 - wrong, enum_calls=wrong)
+    page = compared(a_run=a.pk, b_run=b.pk)
+    calls = {one.metric.name: one.compared for one in page.calls}
+    assert (calls["enum_calls"].first.k, calls["enum_calls"].first.n) == (20, 40)
+    assert (calls["schema"].says, calls["enum_calls"].says) == ("better", "better")
+    assert calls["missing_calls"].says == "no difference shown"
+    assert {"structured", "arguments", "type_calls", "range_calls", "extra_calls"} < set(calls)
+
+
 def test_sides_that_share_trials_are_not_compared() -> None:
     run = tried(10, 0)
     page = compared(run=run.pk, a_method="native", b_profile="default")

@@ -8,6 +8,8 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
 from toolbench.evals.stopping import FIRST, STEP, Until
 from toolbench.lab import controlling
+from toolbench.lab.failures_page import get_failures
+from toolbench.lab.failures_query import FailuresQuery
 from toolbench.lab.launching import LaunchRefused, expand
 from toolbench.lab.matrix import get_matrix
 from toolbench.lab.matrix_export import export_matrix
@@ -17,6 +19,7 @@ from toolbench.lab.run_page import get_run_page
 from toolbench.lab.sweeping import sweep
 from toolbench.lab.tallies import pooled, sums, tally, tally_of
 from toolbench.lab.until import look_at_undecided
+from toolbench.lab.what_if import Scope, counted, totals
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -180,3 +183,15 @@ def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> N
     table = export_matrix(query)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "always valid, 95 %")
+
+
+def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
+    cell = sequential_cell()
+    make_trials(cell, **{"pass": 8})
+    make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path")
+    recompute_all()
+    row = get_failures(FailuresQuery(run=cell.run_id)).rows[0].cells[0]
+    assert row is not None
+    assert row.rate.interval == "always valid, 95 %"
+    told = totals(counted([]), Scope("run", cell.run_id).stopping())
+    assert (told.before.interval, told.after.most.interval) == ("always valid, 95 %", "always valid, 95 %")

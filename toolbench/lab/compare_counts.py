@@ -2,10 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
+from toolbench.evals.intervals import Stopping
+from toolbench.evals.sequential_differences import Part, sequential_difference
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference
@@ -39,7 +41,7 @@ class Flips:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What may be said of two sides. `p` is corrected where `difference.p` is one of many. `withheld`: a deterministic
-    endpoint repeats its answers, so they are not independent trials."""
+    endpoint repeats its answers, so they are not independent trials. `fewer`: of what is counted, fewer are better."""
 
     first: Rate
     second: Rate
@@ -48,6 +50,12 @@ class Compared:
     withheld: bool
     strata: int
     clustered: bool
+    fewer: bool = False
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the difference holds at every look."""
+        return bool(self.first.error or self.second.error)
 
     @property
     def differs(self) -> bool:
@@ -59,7 +67,12 @@ class Compared:
             return "answers repeat: withheld"
         if self.difference is None:
             return "not on both sides"
-        return ("better" if self.difference.value > 0 else "worse") if self.differs else "no difference shown"
+        return ("better" if self.improves else "worse") if self.differs else "no difference shown"
+
+    @property
+    def improves(self) -> bool:
+        """Whether the second side is the better one by the figure alone."""
+        return self.difference is not None and (self.difference.value > 0) != self.fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +93,11 @@ class Counts:
     @property
     def keys(self) -> tuple[Key, ...]:
         return tuple(key for key in self.first if key in self.second)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether any cell went on until it was decided."""
+        return any(line.error for side in (self.first, self.second) for some in side.values() for line in some)
 
 
 def bring_together(
@@ -127,14 +145,34 @@ def counted(line: Line, metric: str) -> tuple[int, int]:
 
 
 def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
-    """All lines of these strata, trials of one instance worth as many as they are independent."""
-    sides = [[_clusters(side[key], counts.metric) for key in keys] for side in (counts.first, counts.second)]
-    strata = [Stratum(*one.effective(), *two.effective()) for one, two in zip(*sides, strict=True)]
-    withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
-    found = None if withheld else difference(strata)
+    """All lines of these strata, trials of one instance worth as many as they are independent. Where trials went on
+    until they were decided, interval and p-value hold at every look."""
+    both = (counts.first, counts.second)
+    sides = [[_clusters(side[key], counts.metric) for key in keys] for side in both]
+    whole = [_stopping(line for key in keys for line in side[key]) for side in both]
+    withheld = any(line.repeating for key in keys for side in both for line in side[key])
+    effective = [[one.effective() for one in side] for side in sides]
+    if withheld:
+        found = None
+    elif any(one.error for one in whole):
+        parts = [[Part(*e, _stopping(side[k])) for e, k in zip(es, keys, strict=True)]
+                 for es, side in zip(effective, both, strict=True)]  # fmt: skip
+        found = sequential_difference(tuple(zip(*parts, strict=True)))
+    else:
+        found = difference([Stratum(*one, *two) for one, two in zip(*effective, strict=True)])
     clustered = any(one.design_effect > 1 for side in sides for one in side)
-    rates = [_rate(reduce(add, side, Clustered()), withheld=withheld, clustered=clustered) for side in sides]
-    return Compared(rates[0], rates[1], found, found.p if found else None, withheld, len(strata), clustered)
+    first, second = (
+        _rate(reduce(add, side, Clustered()), stopping, withheld=withheld, clustered=clustered)
+        for side, stopping in zip(sides, whole, strict=True)
+    )
+    return Compared(first, second, found, found.p if found else None, withheld, len(keys), clustered)
+
+
+def _stopping(lines: Iterable[Line]) -> Stopping:
+    """How the trials of all these lines ended."""
+    some = tuple(lines)
+    errors = [line.error for line in some if line.error is not None]
+    return Stopping(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
 
 
 def _clusters(lines: Iterable[Line], metric: str) -> Clustered:
@@ -150,14 +188,16 @@ def _clusters(lines: Iterable[Line], metric: str) -> Clustered:
     return total
 
 
-def _rate(counts: Clustered, *, withheld: bool, clustered: bool) -> Rate:
-    """With Wilson's interval, or the exact one at the effective number where trials hang together."""
+def _rate(counts: Clustered, stopping: Stopping, *, withheld: bool, clustered: bool) -> Rate:
+    """At the effective number where trials hang together, with the exact interval if their number was fixed."""
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
-        return rate_of(k, n, withheld=withheld)
+        return rate_of(k, n, withheld=withheld, stopping=stopping)
+    if stopping.error:
+        return replace(rate_of(*counts.effective(), withheld=withheld, stopping=stopping), k=k, n=n)
     effective = n / counts.design_effect
     low, high = clopper_pearson(min(k / n * effective, effective), effective)
-    return Rate(k=k, n=n, low=low, high=high, withheld=withheld)
+    return Rate(k=k, n=n, low=low, high=high, withheld=withheld, method="exact")
 
 
 def paired(counts: Counts, keys: Sequence[Key]) -> Compared:
@@ -223,6 +263,9 @@ def instances_by_fate(counts: Counts, wanted: str, limit: int) -> list[tuple[Key
 
 
 def worth_pairing(counts: Counts, found: Flips) -> bool:
-    """Whether at least LEAST_PAIRS instances, and half of what the smaller side met, are shared."""
+    """Whether at least LEAST_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
+    fixed number of trials: tests of pairs do not hold at every look."""
+    if counts.sequential:
+        return False
     met = [found.shared + found.unsettled + more for more in (found.removed, found.new)]
     return found.shared >= LEAST_PAIRS and 2 * found.shared >= min(met)

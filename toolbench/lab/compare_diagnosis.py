@@ -45,9 +45,9 @@ def diagnose(page: Comparison) -> Diagnosis | None:
     first, second = page.sides
     if "provider" not in page.counts.differing or len(first.canonical) != 1 or first.canonical != second.canonical:
         return None
-    told = [("Success", page.whole), *((rate.label, rate.compared) for rate in page.calls)]
+    told = [("Success", page.whole), *((one.metric.label, one.compared) for one in page.calls)]
     differing = [(label, one) for label, one in told if one.differs and one.difference]
-    falling = [one.difference.value < 0 for _, one in differing if one.difference]
+    falling = [not one.improves for _, one in differing]
     worse = "" if not falling or any(falling) != all(falling) else "b" if falling[0] else "a"
     names = dict(zip(SIDES, (_provider(page, 0), _provider(page, 1)), strict=True))
     verdict = "provider" if differing else "model" if _weak(page.whole) else "open"

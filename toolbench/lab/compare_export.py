@@ -18,7 +18,7 @@ def export_comparison(query: CompareQuery) -> ExportTable:
     rows = [("whole", "", "", *_values(page.whole))] if page.comparable else []
     if page.comparable:
         rows += [("by scenario", row.scenario, row.label, *_values(row.compared)) for row in page.rows]
-        rows += [(rate.label, "", "", *_values(rate.compared)) for rate in page.calls]
+        rows += [(one.metric.label, "", "", *_values(one.compared)) for one in page.calls]
     return ExportTable(f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS, tuple(rows))
 
 

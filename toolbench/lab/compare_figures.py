@@ -1,5 +1,6 @@
 """What stands beside success: how calls were made on both sides, and how long trials took."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
@@ -8,29 +9,22 @@ from toolbench.evals.statistics.many import holm
 from toolbench.evals.statistics.quantiles import Shift, quantile_shift
 from toolbench.lab.cells import ANSWERED
 from toolbench.lab.compare_counts import Compared, Counts, stratified
+from toolbench.lab.compare_sides import VIOLATIONS
+from toolbench.lab.metrics import METRICS, Metric
 from toolbench.lab.models import Trial
 
-CALLS = {
-    "usage": ("Structured-call rate", "structured calls / answers that called"),
-    "schema": ("Schema accuracy", "valid calls / calls"),
-}
+GOOD = ("structured", "schema", "arguments")  # the more the better
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
 MOST_TIMES = 1_000  # of each side, the newest
 
 
 @dataclass(frozen=True, slots=True)
 class CallRate:
-    """`compared.p` is corrected together with the other rate and with success."""
+    """`compared.p` is corrected: of a good rate together with the other good ones and success, of a kind of violation
+    together with the other kinds."""
 
-    name: str
-    label: str
-    denominator: str
+    metric: Metric
     compared: Compared
-
-    @property
-    def violations(self) -> tuple[int, int]:
-        """What is missing from all, on each side."""
-        return self.compared.first.n - self.compared.first.k, self.compared.second.n - self.compared.second.k
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +37,16 @@ class TimeShift:
 
 def call_rates(counts: Counts, success: Compared) -> tuple[CallRate, ...]:
     """Calls of one trial hang together: each trial is a cluster."""
-    found = {name: stratified(replace(counts, metric=name), counts.keys) for name in CALLS}
-    values = [1.0 if one.p is None else one.p for one in (*found.values(), success)]
-    return tuple(
-        CallRate(name, *CALLS[name], replace(compared, p=p if compared.p is not None else None))
-        for (name, compared), p in zip(found.items(), holm(values), strict=False)
-    )
+    good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
+    bad = [stratified(replace(counts, metric=name), counts.keys) for name in VIOLATIONS]
+    corrected = (*_corrected([*good, success])[:-1], *(replace(one, fewer=True) for one in _corrected(bad)))
+    return tuple(CallRate(METRICS[name], one) for name, one in zip((*GOOD, *VIOLATIONS), corrected, strict=True))
+
+
+def _corrected(found: Sequence[Compared]) -> list[Compared]:
+    tested = [place for place, one in enumerate(found) if one.p is not None]
+    values = dict(zip(tested, holm([found[place].p or 0.0 for place in tested]), strict=True))
+    return [replace(one, p=values.get(place)) for place, one in enumerate(found)]
 
 
 def shifts(first: QuerySet[Trial], second: QuerySet[Trial]) -> tuple[TimeShift, ...]:

@@ -39,7 +39,11 @@ COLUMNS = {
     "profile": "config__profile", "strategy": "config__strategy", "method": "config__method",
     "prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date",
 }  # fmt: skip
-RATIOS = {"usage": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls")}
+VIOLATIONS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
+RATIOS = {
+    "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
+    "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATIONS},
+}  # fmt: skip
 NOT_OF_TRIALS = "drawn"  # instances have an identity of their own; parity wording is one instance, tried again
 TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
 
@@ -47,7 +51,8 @@ TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INF
 @dataclass(frozen=True, slots=True)
 class Line:
     """Counts of one instance (or, of parity wording, of all its repeats) in one stratum. `asked` says how, by the
-    names of IDENTITY; `ratios` are sums over trials."""
+    names of IDENTITY; `ratios` are sums over trials. `error` is the least of its `cells` that went on until they were
+    decided."""
 
     asked: Mapping[str, Any]
     scenario: str
@@ -60,6 +65,8 @@ class Line:
     first: int
     repeating: bool
     ratios: Mapping[str, Clustered]
+    cells: frozenset[int]
+    error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,8 @@ def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
             first=row["first"],
             repeating=bool(row["fixed"]) and 0 < row["answers"] < row["answered"],
             ratios={name: _clustered(row, name) for name in RATIOS},
+            cells=frozenset(row["cells"]),
+            error=row["error"],
         )
 
 
@@ -187,6 +196,8 @@ _COUNTS = {
     "first": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
     "answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
     "fixed": BoolOr("cell__deterministic"),
+    "cells": ArrayAgg("cell_id", distinct=True),
+    "error": Min("cell__error"),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
+from toolbench.evals.intervals import FIXED, Stopping
 from toolbench.evals.wire_causes import WireCause, all_causes, taxonomy_version
 from toolbench.lab.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
@@ -45,6 +46,7 @@ class Column:
     provider: str
     model: str
     tried: int
+    stopping: Stopping
 
     @property
     def name(self) -> str:
@@ -159,14 +161,17 @@ def _columns(query: FailuresQuery, counts: Counts) -> tuple[tuple[Column, ...], 
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
     cells = cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
     lines = cells.values_list("config__provider_name", "config__model_name")
-    tried = {
-        (provider, model): total
-        for provider, model, total in lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")))
-    }
+    counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
+    tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
     worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
     shown = worst[:MOST_MODELS]
-    columns = (Column(*key, max(tried.get(key, 0), sum(counts[key].values()))) for key in shown)
+    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED))) for key in shown)
     return tuple(columns), len(worst) - len(shown)
+
+
+def _column(key: tuple[str, str], failed: int, tried: int, stopping: Stopping) -> Column:
+    """Counts of cells follow those of trials: what failed was tried."""
+    return Column(*key, max(tried, failed), stopping)
 
 
 def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts) -> tuple[HeatRow, ...]:
@@ -184,7 +189,7 @@ def _cell(query: FailuresQuery, column: Column, code: str, counts: Counts) -> He
     count = counts[(column.provider, column.model)].get(code, 0)
     if not count:
         return None
-    rate = rate_of(count, column.tried)
+    rate = rate_of(count, column.tried, stopping=column.stopping)
     behind = _behind(query, cause=code, provider=column.provider, model=column.model)
     return HeatCell(rate, round(100 * (count / column.tried) ** 0.5, 1), behind)
 

@@ -6,6 +6,7 @@ from toolbench.lab.compare import Comparison, get_comparison
 from toolbench.lab.compare_counts import instances_by_fate
 from toolbench.lab.compare_diagnosis import Diagnosis, diagnose
 from toolbench.lab.compare_query import SIDES, CompareQuery
+from toolbench.lab.compare_seeds import seed_remark
 from toolbench.lab.compare_sides import trials_of
 from toolbench.lab.models import Trial
 from toolbench.lab.noise_floor import NoiseFloor, noise_floors
@@ -30,14 +31,15 @@ class FoundComparison:
     diagnosis: Diagnosis | None
     floors: tuple[NoiseFloor, ...]
     changed: tuple[Changed, ...]
+    seeds: str
 
 
 def find_comparison(query: CompareQuery) -> FoundComparison:
     page = get_comparison(query)
     if not page.comparable:
-        return FoundComparison(page, None, (), ())
+        return FoundComparison(page, None, (), (), "")
     changed = _changed(page, "regressed") + _changed(page, "fixed")
-    return FoundComparison(page, diagnose(page), noise_floors(page), changed)
+    return FoundComparison(page, diagnose(page), noise_floors(page), changed, seed_remark(page))
 
 
 def _changed(page: Comparison, fate: str) -> tuple[Changed, ...]:

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from toolbench.evals.intervals import FIXED, Stopping, interval
 from toolbench.evals.rounding import half_up, written
-from toolbench.evals.sequential import always_valid, always_valid_mean
-from toolbench.evals.statistics import more_trials_to_clear, wilson
+from toolbench.evals.statistics import more_trials_to_clear
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`low` and `high` are fractions, the ends of the 95 % Wilson interval; with an `error`, of the interval that holds
-    at every look, as trials that went on until they were decided need it. `target` is a percentage or None. `distinct`
-    is the number of different answers behind `n`, or None where it was not counted. `withheld`: the endpoint is
-    deterministic and answers repeat, so the interval would claim too much."""
+    """`low` and `high` are fractions, the ends of the 95 % interval of that `method`; with an `error`, of the interval
+    that holds at every look, as trials that went on until they were decided need it. `target` is a percentage or None.
+    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: the endpoint
+    is deterministic and answers repeat, so the interval would claim too much. `weighed` is the share where scenarios
+    weigh alike and that is not `k` of `n`."""
 
     k: int
     n: int
@@ -23,6 +24,8 @@ class Rate:
     distinct: int | None = None
     withheld: bool = False
     error: float | None = None
+    method: str = "Wilson"
+    weighed: float | None = None
 
     @property
     def level(self) -> str:
@@ -32,11 +35,16 @@ class Rate:
     @property
     def interval(self) -> str:
         """What kind it is, in words."""
-        return f"always valid, {self.level} %" if self.error else "Wilson, 95 %"
+        return f"always valid, {self.level} %" if self.error else f"{self.method}, 95 %"
+
+    @property
+    def share(self) -> float:
+        """As a fraction; 0 without trials."""
+        return self.weighed if self.weighed is not None else self.k / self.n if self.n else 0.0
 
     @property
     def axis(self) -> float:
-        return half_up(100 * self.k / self.n, 1) if self.n else 0.0
+        return half_up(100 * self.share, 1)
 
     @property
     def low_axis(self) -> float:
@@ -49,7 +57,7 @@ class Rate:
     @property
     def percent(self) -> str:
         """Whole percent; one decimal where rounding would claim all or nothing."""
-        exact = 100 * self.k / self.n if self.n else 0.0
+        exact = 100 * self.share
         whole = written(exact)
         if not 0 < self.k < self.n or whole not in {"0", "100"}:
             return whole
@@ -83,22 +91,22 @@ def rounded(number: float) -> int:
     return int(half_up(number))
 
 
-_interval = lru_cache(maxsize=8192)(wilson)  # pages ask for the same few counts again and again
+_interval = lru_cache(maxsize=8192)(interval)  # pages ask for the same few counts again and again
 
 
-def rate_of(k: int, n: int, *, target: int | None = None, distinct: int | None = None, withheld: bool = False) -> Rate:
-    """The rate of `k` in `n`."""
-    low, high = _interval(k, n)
-    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld)
-
-
-def sequential_rate(
-    k: int, n: int, error: float, *, cells: int, target: int | None = None, distinct: int | None = None
+def rate_of(
+    k: int,
+    n: int,
+    *,
+    target: int | None = None,
+    distinct: int | None = None,
+    withheld: bool = False,
+    stopping: Stopping = FIXED,
 ) -> Rate:
-    """The rate of `k` in `n` of so many cells, of which some went on until they were decided. One cell has one rate;
-    several have as many, and the interval is of their mean over the trials made."""
-    low, high = always_valid(k, n, error) if cells == 1 else always_valid_mean(k, n, error)
-    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, error=error)
+    """The rate of `k` in `n`, with the interval that its trials' ending allows. A withheld one has no claim to name."""
+    stopping = FIXED if withheld else stopping
+    low, high = _interval(k, n, stopping)
+    return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
 
 
 def trials_to_decide(rate: Rate) -> int | None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
 
+from toolbench.evals.intervals import Stopping
 from toolbench.lab.models import Cell
-from toolbench.lab.rates import Rate, rate_of, sequential_rate
+from toolbench.lab.rates import Rate, rate_of
 
 SUMMED = (
     "queued",
@@ -144,13 +145,15 @@ class Tally:
         """Trials with an answer: infrastructure and our own deadline left out."""
         return self.passed + self.failed - self.deadline_failed
 
+    @property
+    def stopping(self) -> Stopping:
+        return Stopping(self.error, self.cells)
+
     def rate(self, k: int, n: int, target: int | None = None) -> Rate:
         """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
         valid at every look where a cell went on until it was decided."""
-        distinct = self.distinct or None
-        if self.error is not None and not self.repeating:
-            return sequential_rate(k, n, self.error, cells=self.cells, target=target, distinct=distinct)
-        return rate_of(k, n, target=target, distinct=distinct, withheld=bool(self.repeating))
+        distinct, withheld = self.distinct or None, bool(self.repeating)
+        return rate_of(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
     def given_an_answer(self, target: int | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Count, Min, QuerySet
 
-from toolbench.lab.models import Trial
+from toolbench.evals.intervals import FIXED, Stopping
+from toolbench.lab.models import Cell, Trial
 from toolbench.lab.rates import Rate, rate_of
 from toolbench.lab.replaying import Replayed
 
@@ -41,6 +42,11 @@ class Scope:
         name = "pk" if self.kind == "trial" else f"{self.kind}_id"
         done = Trial.objects.filter(state=Trial.State.DONE, run__deleted_at=None)
         return done.filter(**{name: self.id}).order_by("position")
+
+    def stopping(self) -> Stopping:
+        cells = Cell.objects.filter(pk__in=self.trials().order_by().values("cell_id"))
+        ended = cells.aggregate(error=Min("error"), cells=Count("pk"))
+        return Stopping(ended["error"], ended["cells"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,9 @@ def counted(changes: Iterable[Change]) -> Counts:
     return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
 
 
-def totals(counts: Counts) -> Totals:
+def totals(counts: Counts, stopping: Stopping = FIXED) -> Totals:
+    """`stopping` says how the trials themselves ended: other settings read the same ones."""
+
     def those(place: int, words: tuple[str, ...]) -> int:
         return sum(count for key, count in counts.items() if key[place] in words and not key[place + 2])
 
@@ -130,8 +138,10 @@ def totals(counts: Counts) -> Totals:
     unknown = those(1, (UNKNOWN,))
     answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
     return Totals(
-        before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail"))),
-        after=Bounds(rate_of(passed, answered), rate_of(passed + unknown, answered)),
+        before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
+        after=Bounds(
+            rate_of(passed, answered, stopping=stopping), rate_of(passed + unknown, answered, stopping=stopping)
+        ),
         flips=tuple((*pair, count) for pair, count in flips.most_common()),
         unknown=unknown,
         same=counts.total() - unknown - flips.total(),

@@ -60,7 +60,7 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
         page,
         requests=(page.requests[0], _requests(run)),
         changes=changes,
-        totals=totals(counted(changes)),
+        totals=totals(counted(changes), scope.stopping()),
         ablations=ablations,
         hint="" if few else "Too many trials to leave out each transform: choose a cell.",
         assumed=tuple(sorted({name for one in changes for name in one.assumed})),
@@ -79,7 +79,7 @@ def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
         page,
         requests=(row.requests_before, page.requests[1]),
         changes=changes_of(row),
-        totals=totals(counts_of(row)),
+        totals=totals(counts_of(row), page.scope.stopping()),
         hint="Only trials that flip or are unknown are listed, at most 500 of them.",
         assumed=tuple(row.assumed),
     )

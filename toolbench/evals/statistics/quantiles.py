@@ -1,7 +1,9 @@
 """Quantiles of times, with intervals: of one side, and of the difference of two."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -42,11 +44,13 @@ def parity_percentile(values: Sequence[float], q: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A quantile of the second side less that of the first, with its 95 % percentile-bootstrap interval."""
+    """A quantile of the second side less that of the first, with its 95 % bootstrap interval: `method` is BCa (biased
+    ends corrected and accelerated), or percentile where times are too alike for its correction."""
 
     value: float
     low: float
     high: float
+    method: str
 
 
 def quantile_shift(first: Sequence[float], second: Sequence[float], q: float) -> Shift | None:
@@ -60,9 +64,23 @@ def quantile_shift(first: Sequence[float], second: Sequence[float], q: float) ->
         return np.asarray(np.quantile(b, q, axis=axis) - np.quantile(a, q, axis=axis))
 
     sides = (np.asarray(first, dtype=float), np.asarray(second, dtype=float))
-    drawn = scipy.stats.bootstrap(
-        sides, shift, n_resamples=RESAMPLES, batch=AT_ONCE, confidence_level=LEVEL, method="percentile",
-        vectorized=True, rng=np.random.default_rng(SEED),
-    )  # fmt: skip
+    value = float(shift(*sides))
+    for method in ("BCa", "percentile"):
+        low, high = _resampled(sides, shift, method)
+        if np.isfinite([low, high]).all():
+            break
+    return Shift(value, low, high, method)
+
+
+def _resampled(
+    sides: tuple[np.ndarray, np.ndarray], shift: Callable[..., np.ndarray], method: Literal["BCa", "percentile"]
+) -> tuple[float, float]:
+    """The ends of the interval; not numbers where BCa cannot correct them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
+        drawn = scipy.stats.bootstrap(
+            sides, shift, n_resamples=RESAMPLES, batch=AT_ONCE, confidence_level=LEVEL, method=method,
+            vectorized=True, rng=np.random.default_rng(SEED),
+        )  # fmt: skip
     low, high = drawn.confidence_interval
-    return Shift(float(shift(*sides)), float(low), float(high))
+    return float(low), float(high)
