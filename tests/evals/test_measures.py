@@ -4,7 +4,7 @@ from tests.evals.records import calling, result, saying
 from tests.evals.test_classifying import steps
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.classifying import occurrences
-from toolbench.evals.measures import arguments_judged, call_is_expected, step_counts
+from toolbench.evals.measures import step_counts
 
 
 def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
@@ -33,18 +33,3 @@ def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
 def test_a_blank_first_answer_is_no_empty_final() -> None:
     wire = steps(saying(0, ""))
     assert step_counts(wire, occurrences(wire))["empty_finals"] == 0
-
-
-def test_arguments_are_judged_only_where_a_valid_call_was_made() -> None:
-    valid, right = {"name": "one valid call of get_weather", "ok": True}, {"name": "city is Oslo", "ok": True}
-    assert arguments_judged([valid, right]) == (1, 1)
-    assert arguments_judged([valid, {**right, "ok": False}]) == (1, 0)
-    assert arguments_judged([{**valid, "ok": False}, right]) == (0, 0)
-    assert arguments_judged([{"name": "draft.foo is bar", "ok": True}]) == (0, 0)
-
-
-def test_a_call_is_due_only_where_tools_were_offered() -> None:
-    offered, withheld = steps(saying(0, "hi")), steps(saying(0, "hi", tools_sent=False))
-    assert call_is_expected(offered, control=False) is True
-    assert call_is_expected(offered, control=True) is False
-    assert call_is_expected(withheld, control=False) is None

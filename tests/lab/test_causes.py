@@ -80,6 +80,14 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
     ]
 
 
+def test_imported_trials_stay_as_they_came() -> None:
+    trial = make_trial(make_cell(make_config(make_run(imported=True))), "fail", cause="no_call")
+    make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
+    assert reclassify(again=True) == (0, 0)
+    trial.refresh_from_db()
+    assert trial.cause == "no_call"
+
+
 def test_facts_that_are_odd_or_gone_make_no_trouble() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail")
     make_step(trial, bodies={"facts": {"unreadable": "ValueError"}})

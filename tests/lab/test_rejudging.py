@@ -1,19 +1,24 @@
 import io
 import json
+from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
 from toolbench.evals import judging, scenarios
 from toolbench.evals.scenarios.state import StateScenario
+from toolbench.lab import replay_queue
 from toolbench.lab.case_drafts import Draft, read_draft
 from toolbench.lab.casework import add_case, edit_case, request_for
 from toolbench.lab.controlling import retry_errored
 from toolbench.lab.launching import launch
-from toolbench.lab.models import Judgement, Run, Trial
+from toolbench.lab.models import Judgement, Replay, Run, Trial
 from toolbench.lab.rejudging import get_changes, get_judgements, get_judging_state, of_run, of_scenario, rejudge
 from toolbench.lab.replay_check import check_run
+from toolbench.lab.replay_queue import ask_rejudging, rejudging_of, waiting_replays, work_replay
 from toolbench.providers.scripted import ScriptedProvider, calls
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +59,38 @@ def test_a_corrected_scenario_judges_stored_trials_again_and_both_verdicts_are_k
     assert (now.outcome, now.scenario_version, now.current) == ("pass", 2, True)
     assert first.columns["sentence"]
     assert (len(scripted.seen), corrected.requests_reserved) == (asked, Run.objects.get().requests_reserved)
+
+
+def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None:
+    trials = Trial.objects.filter(scenario=STRICT)
+    assert set(trials.values_list("cause", flat=True)) == {"task_not_done"}
+
+    rejudge(of_run(corrected.pk).values_list("pk", flat=True))
+
+    assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
+
+
+def test_a_large_run_is_left_to_a_worker_and_taken_up_again_when_that_one_is_lost(
+    corrected: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_queue, "MOST_REJUDGED", 1)
+    assert ask_rejudging(corrected) is None
+    row = rejudging_of(corrected)
+    assert row is not None
+    assert (row.done, row.total) == (0, 4)
+    Replay.objects.update(state="running", lease=uuid4(), lease_until=timezone.now() + timedelta(seconds=60))
+    work_replay(row.pk)
+    assert waiting_replays() == ()
+    assert not Judgement.objects.exists()
+
+    Replay.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    for lost in waiting_replays():
+        work_replay(lost)
+
+    assert rejudging_of(corrected) is None
+    assert Judgement.objects.filter(current=True).count() == 2
+    assert ask_rejudging(corrected) is None
+    assert Replay.objects.count() == 1
 
 
 def test_cells_follow_the_current_verdicts(corrected: Run) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
@@ -9,6 +10,7 @@ from toolbench.evals import judging, sql
 from toolbench.evals.agent_checks import check_agent
 from toolbench.evals.agent_world import columns_of, world
 from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import Called, any_calls, called
 from toolbench.evals.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
@@ -69,6 +71,11 @@ def judge_agent(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Ve
     return judging.judge(case)
 
 
+def due(instance: Instance, agents: tuple[str, ...]) -> Due:
+    """One call of each agent's tool, right when every check of it holds."""
+    return Due(True, tuple(DueCall(TOOLS[agent], partial(_is_right, agent, instance)) for agent in agents))
+
+
 def judge_chain(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Verdict:
     """All agents in order; the first that is wrong is named, with those after it that went wrong as well."""
     every = [_step(agent, instance, list(called(ended))) for agent in agents]
@@ -93,15 +100,22 @@ def _step(agent: str, instance: Instance, calls: Sequence[Called]) -> Step:
     """The last call of the agent's tool counts, so that an agent may mend its own."""
     mine = [one for one in calls if one.tool == TOOLS[agent]]
     arguments = mine[-1].result.arguments if mine else None
+    return Step(agent, mine[-1] if mine else None, _checks(agent, instance, arguments or {}))
+
+
+def _checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Check, ...]:
+    """Those of the table, and whether the arguments are right."""
     space = world()[instance.values["workspace_id"]]
     known = {
         "workspaces": tuple(world()),
         "tables": tuple(space.tables),
         "columns": columns_of(instance.values["workspace_id"]),
     }
-    given = arguments or {}
-    right = (*check_agent(agent, given, known), *RIGHT_CHECKS[agent](given, instance))
-    return Step(agent, mine[-1] if mine else None, right)
+    return (*check_agent(agent, given, known), *RIGHT_CHECKS[agent](given, instance))
+
+
+def _is_right(agent: str, instance: Instance, arguments: JsonObject) -> bool:
+    return all(check.ok for check in _checks(agent, instance, arguments))
 
 
 def _ok(one: Called | None) -> bool:

@@ -77,7 +77,7 @@ def counts(ended: Ended) -> JsonObject:
     calling = sum(tries_to_call(answer) for _, answer in answers)
     return {
         "calls": len(checked),
-        "valid_calls": sum(_is_valid(result) for result in checked) - sum(_mended_and_valid(r, a) for r, a in answers),
+        "valid_calls": sum(is_valid(result) for result in checked) - sum(_mended_and_valid(r, a) for r, a in answers),
         "repaired_calls": sum(len(_mended(record, answer)) for record, answer in answers),
         "structured_answers": sum(_is_structured(answer) for _, answer in answers),
         "calling_answers": calling,
@@ -89,7 +89,8 @@ def counts(ended: Ended) -> JsonObject:
     }
 
 
-def _is_valid(result: ToolResult) -> bool:
+def is_valid(result: ToolResult) -> bool:
+    """A call that could be read, keeps to its schema and names a tool that was offered."""
     return result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in error_codes(result)
 
 
@@ -100,7 +101,7 @@ def _mended(record: TurnRecord, answer: Turn) -> list[ToolResult]:
 
 
 def _mended_and_valid(record: TurnRecord, answer: Turn) -> int:
-    return sum(_is_valid(result) for result in _mended(record, answer))
+    return sum(is_valid(result) for result in _mended(record, answer))
 
 
 def _ended_by_parse_error(ended: Ended) -> bool:

@@ -1,13 +1,12 @@
 """Counts that the steps of one trial show beside those of evidence.py: they too can be taken again from what is
 stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from toolbench.evals.classifying import Seen
 from toolbench.evals.wire_steps import Exchanged, Ran, WireStep
 
 KINDS = ("missing", "type", "enum", "range", "extra")
-VALID_CALL = "one valid call of "  # how the first of two checks begins where a task names the right arguments
 
 
 def step_counts(steps: Sequence[WireStep], found: Sequence[Seen]) -> dict[str, int]:
@@ -26,17 +25,3 @@ def step_counts(steps: Sequence[WireStep], found: Sequence[Seen]) -> dict[str, i
         "final_answers": sum(not step.answer.calls_found for step in answers if step.answer is not None),
         "empty_finals": sum(one.code == "empty_final" for one in found),
     }
-
-
-def arguments_judged(checks: Sequence[Mapping[str, object]]) -> tuple[int, int]:
-    """(asked, right) of a trial, from its verdict's checks {name, ok}: asked when a valid call was made whose right
-    arguments the task names, right when they are."""
-    if not checks or not str(checks[0].get("name", "")).startswith(VALID_CALL) or not checks[0].get("ok"):
-        return 0, 0
-    return 1, int(all(bool(check.get("ok")) for check in checks[1:]))
-
-
-def call_is_expected(steps: Sequence[WireStep], *, control: bool) -> bool | None:
-    """Whether the task needs a call; None where no tool was offered in any request."""
-    offered = any(isinstance(step, Exchanged) and step.tools_sent for step in steps)
-    return (not control) if offered else None

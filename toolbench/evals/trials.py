@@ -6,6 +6,7 @@ from typing import Protocol
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools import ToolDefinition
+from toolbench.evals.due import Due
 
 PARITY = "parity"
 DRAWN = "drawn"
@@ -91,6 +92,8 @@ class Scenario(Protocol):
     straight_requests: int  # of a trial that passes without a detour: no passing trial has fewer
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
+
+    def due(self, instance: Instance) -> Due: ...
 
     def open(self, instance: Instance) -> Workspace: ...
 

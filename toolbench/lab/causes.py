@@ -2,21 +2,27 @@
 changed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
+from itertools import islice
+from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import scenarios
 from toolbench.evals.classifying import Ending, Seen, cause_of, cause_signature, grouped, occurrences
-from toolbench.evals.measures import arguments_judged, call_is_expected, step_counts
+from toolbench.evals.due import Due, Graded, grade
+from toolbench.evals.measures import step_counts
+from toolbench.evals.trials import Scenario
 from toolbench.evals.wire_causes import taxonomy_version
 from toolbench.evals.wire_steps import WireStep
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.facts import column_json, column_text
-from toolbench.lab.models import Trial
+from toolbench.lab.known_scenarios import find_scenario
+from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.stored_steps import stored_steps
 
 COLUMNS = {
@@ -50,20 +56,18 @@ RETURNING trial.cell_id
 """
 
 
-def cause_columns(steps: Sequence[WireStep], trial: Mapping[str, object], scenario: str) -> JsonObject:
-    """COLUMNS of a finished trial. `trial` holds outcome, end, failure_class and verdict."""
+def cause_columns(
+    steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: Graded
+) -> JsonObject:
+    """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
     found = occurrences(steps)
-    expected = call_is_expected(steps, control=_is_control(scenario))
-    ending = Ending(str(trial["outcome"]), str(trial["end"]), str(trial["failure_class"]), expected)
+    ending = Ending(str(trial["outcome"]), str(trial["end"]), str(trial["failure_class"]), graded.call_expected)
     cause = cause_of(steps, found, ending)
-    verdict = trial.get("verdict")
-    checks = verdict.get("checks") if isinstance(verdict, dict) else None
-    asked, right = arguments_judged(checks or ())
     return {
         **step_counts(steps, found),
-        "call_expected": expected,
-        "arguments_asked": asked,
-        "arguments_right": right,
+        "call_expected": graded.call_expected,
+        "arguments_asked": graded.asked,
+        "arguments_right": graded.right,
         "cause": cause.code if cause else "",
         "cause_signature": column_text(cause_signature(cause, scenario), 240) if cause else "",
         "causes": [_kept(one) for one in grouped(found)[:MOST_SEEN]],
@@ -73,26 +77,55 @@ def cause_columns(steps: Sequence[WireStep], trial: Mapping[str, object], scenar
 
 def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:
     """Looks at every finished trial that an older version of the taxonomy looked at, or at all of them; sends nothing.
-    Returns how many were looked at and how many of them have another cause than before."""
-    done = Trial.objects.filter(state=Trial.State.DONE)
+    Imported trials stay as they came. Returns how many were looked at and how many of them have another cause than
+    before."""
+    done = Trial.objects.filter(state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
         done = done.filter(run_id=run_id)
     if not again:
         done = done.filter(~Q(taxonomy=taxonomy_version()))
     looked, changed, last = 0, 0, 0
-    while rows := list(done.filter(pk__gt=last).order_by("pk").values(*_READ)[:_ROWS]):
+    while rows := _rows(done.filter(pk__gt=last).order_by("pk")[:_ROWS]):
         last = rows[-1]["pk"]
         looked += len(rows)
         changed += _reclassify(rows)
     return looked, changed
 
 
-_READ = ("pk", "execution", "scenario", "outcome", "end", "failure_class", "verdict", "cause", "cause_signature")
+def reclassify_trials(trial_ids: Iterable[int]) -> None:
+    """Looks at these again, as after another verdict."""
+    left = iter(trial_ids)
+    while ids := list(islice(left, _ROWS)):
+        _reclassify(_rows(Trial.objects.filter(pk__in=ids)))
 
 
-def _reclassify(rows: Sequence[Mapping[str, object]]) -> int:
-    steps = stored_steps([int(str(row["pk"])) for row in rows])
-    columns = [cause_columns(steps.get(int(str(row["pk"])), ()), row, str(row["scenario"])) for row in rows]
+_GRADED = ("call_expected", "arguments_asked", "arguments_right")
+_READ = (
+    "pk",
+    "execution",
+    "scenario",
+    "instance_kind",
+    "instance_seed",
+    "outcome",
+    "end",
+    "failure_class",
+    "cause",
+    "cause_signature",
+    *_GRADED,
+)
+
+
+def _rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
+    """With the version of the scenario that judged last, and whether anybody judged."""
+    current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
+    rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
+    return list(rows.values(*_READ, "version", "judged"))
+
+
+def _reclassify(rows: Sequence[Mapping[str, Any]]) -> int:
+    steps = stored_steps([row["pk"] for row in rows])
+    find = cache(_scenario_as_it_was)
+    columns = [_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
     written = [
         {"id": row["pk"], "execution": row["execution"], **some} for row, some in zip(rows, columns, strict=True)
     ]
@@ -103,14 +136,25 @@ def _reclassify(rows: Sequence[Mapping[str, object]]) -> int:
     return sum((row["cause"], row["cause_signature"]) != (new["cause"], new["cause_signature"]) for row, new in both)
 
 
+def _columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
+    """What is due stays as it was written where the scenario is no longer the one that judged."""
+    if not row["judged"]:
+        graded = grade(steps, Due())
+    elif scenario is None:
+        graded = Graded(*(row[name] for name in _GRADED))
+    else:
+        graded = grade(steps, scenario.due(scenario.draw(row["instance_seed"], kind=row["instance_kind"])))
+    return cause_columns(steps, row, scenario=row["scenario"], graded=graded)
+
+
+def _scenario_as_it_was(slug: str, version: int) -> Scenario | None:
+    try:
+        found = find_scenario(slug, version)
+    except KeyError:
+        return None
+    return found if found.version == version else None
+
+
 def _kept(seen: Seen) -> JsonObject:
     kept: JsonObject = column_json(asdict(seen))
     return {**kept, "path": column_text(seen.path, 300)}
-
-
-def _is_control(slug: str) -> bool:
-    """False for a scenario that is no longer there."""
-    try:
-        return scenarios.find(slug).control
-    except KeyError:
-        return False

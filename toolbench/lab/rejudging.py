@@ -1,9 +1,8 @@
 """Judging stored trials again after a scenario or a rule was corrected: no request, both verdicts kept with their
 versions, the new one current."""
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -13,16 +12,13 @@ from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import judging
+from toolbench.lab.causes import reclassify_trials
 from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.replaying import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
-from toolbench.lab.waking import wake_rejudging
-
-logger = logging.getLogger(__name__)
 
 BATCH = 40
-MOST_AT_ONCE = 200  # while a page is waited for
 MOST_CHANGES = 200  # listed; every one is counted
 
 
@@ -47,6 +43,7 @@ class Rejudged:
     unversioned: int = 0
     flips: Counter[tuple[str, str]] = field(default_factory=Counter)
     changed: list[Changed] = field(default_factory=list)
+    looked: int = 0
 
     @property
     def sentence(self) -> str:
@@ -76,27 +73,23 @@ class Versions:
 def rejudge(trial_ids: Iterable[int]) -> Rejudged:
     """Finished trials; the others are passed over. To be called in a thread without an event loop."""
     done = Rejudged()
-    replayed = replay(trial_ids, anew=True)
-    while batch := list(islice(replayed, BATCH)):
-        with transaction.atomic():
-            mark_stale(_keep(batch, done))
-    while recompute_stale():
+    for _ in rejudge_by_batches(trial_ids, done):
         pass
     return done
 
 
-def ask_rejudging(run: Run) -> Rejudged | None:
-    """Judges a small run at once; of a larger one None: a worker judges it, soon."""
-    trials = of_run(run.pk)
-    if trials.count() <= MOST_AT_ONCE:
-        return rejudge(trials.values_list("pk", flat=True))
-    wake_rejudging(run.pk)
-    return None
-
-
-def rejudge_run(run_id: int) -> None:
-    """What the worker does."""
-    logger.info("Run %s: %s", run_id, rejudge(of_run(run_id).values_list("pk", flat=True)).sentence)
+def rejudge_by_batches(trial_ids: Iterable[int], done: Rejudged) -> Iterator[None]:
+    """The same, counted in `done`; each batch is kept before the next one begins, and cells follow at the end."""
+    replayed = replay(trial_ids, anew=True)
+    while batch := list(islice(replayed, BATCH)):
+        with transaction.atomic():
+            written = _keep(batch, done)
+            reclassify_trials(trial.pk for trial in written)
+            mark_stale(trial.cell_id for trial in written)
+        done.looked += len(batch)
+        yield
+    while recompute_stale():
+        pass
 
 
 def of_run(run_id: int) -> QuerySet[Trial]:
@@ -141,12 +134,12 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
     return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MOST_CHANGES))
 
 
-def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[int]:
-    """Writes the new verdicts; gives the cells that are stale by them."""
+def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[Trial]:
+    """Writes the new verdicts and gives the trials that have one."""
     ids = [one.trial.pk for one in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
     there = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
-    stale: list[int] = []
+    written: list[Trial] = []
     for one in batch:
         trial = locked.get(one.trial.pk)
         if trial is None or trial.execution != one.trial.execution or trial.state != Trial.State.DONE:
@@ -157,8 +150,8 @@ def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[int]:
             done.unknown += 1
         elif _is_new(one, trial, there.get(trial.pk), done):
             _write(one, trial, done)
-            stale.append(trial.cell_id)
-    return stale
+            written.append(trial)
+    return written
 
 
 def _is_new(one: Replayed, trial: Trial, row: Judgement | None, done: Rejudged) -> bool:

@@ -1,5 +1,5 @@
-"""What-ifs over more trials than a page can wait for: a row per address, worked through by a worker in batches that
-show how far it is. A row whose worker is gone is taken up again by the next look at its page."""
+"""What-ifs and re-judgements over more trials than a page can wait for: a row each, worked through by a worker in
+batches that show how far it is. A row that no worker is at is found by the sweep."""
 
 import dataclasses
 from collections import Counter
@@ -10,18 +10,21 @@ from urllib.parse import parse_qs
 from uuid import uuid4
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Replay, Run
+from toolbench.lab.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
 from toolbench.lab.replaying import replay
-from toolbench.lab.waking import wake_replay
+from toolbench.lab.waking import wake_replays
 from toolbench.lab.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
 from toolbench.lab.what_if_plan import WhatIf
 
 BATCH = 40
 LEASE = timedelta(seconds=60)
+REJUDGE = "rejudge"  # kind of a row, whose scope is a run
+MOST_REJUDGED = 200  # while a page is waited for
 MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
 
 
@@ -41,23 +44,63 @@ def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
             return ask_replay(scope, asked, run)
         waiting = Replay.objects.filter(pk=row.pk).filter(_free())
         if made or waiting.exists():
-            transaction.on_commit(lambda: wake_replay(row.pk))
+            transaction.on_commit(lambda: wake_replays([row.pk]))
     return row
 
 
+def ask_rejudging(run: Run) -> Rejudged | None:
+    """Judges a small run at once; of a larger one None: a worker judges it, soon."""
+    ids = list(of_run(run.pk).values_list("pk", flat=True))
+    if len(ids) <= MOST_REJUDGED:
+        return rejudge(ids)
+    with transaction.atomic():
+        rows = Replay.objects.filter(kind=REJUDGE, scope_id=run.pk)
+        rows.filter(state=Replay.State.DONE).delete()
+        row, _ = rows.get_or_create(
+            kind=REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
+        )
+        transaction.on_commit(lambda: wake_replays([row.pk]))
+    return None
+
+
+def rejudging_of(run: Run) -> Replay | None:
+    """The re-judgement of the run that is waited for."""
+    return Replay.objects.filter(kind=REJUDGE, scope_id=run.pk).exclude(state=Replay.State.DONE).first()
+
+
+def waiting_replays() -> tuple[int, ...]:
+    """Rows that no worker is at: their wake-up was lost, or their worker."""
+    return tuple(Replay.objects.filter(_free()).order_by("pk").values_list("pk", flat=True))
+
+
 def work_replay(replay_id: int) -> None:
-    """Claims the row and replays its trials; returns at once where another worker is at it or it is done."""
+    """Claims the row and works through its trials; returns at once where another worker is at it or it is done."""
     lease = uuid4()
     mine = Replay.objects.filter(pk=replay_id)
     if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
         return
-    row = mine.get()
+    row, held = mine.get(), mine.filter(lease=lease)
+    if row.kind == REJUDGE:
+        _rejudge(row, held)
+    else:
+        _replay(row, held)
+
+
+def _rejudge(row: Replay, held: QuerySet[Replay]) -> None:
+    """Each batch is kept: whoever takes the row up again finds those trials judged."""
+    done = Rejudged()
+    for _ in rejudge_by_batches(list(of_run(row.scope_id).values_list("pk", flat=True)), done):
+        if not held.update(done=done.looked, lease_until=Now() + LEASE):
+            return
+    held.update(state=Replay.State.DONE, finished_at=Now(), lease=None)
+
+
+def _replay(row: Replay, held: QuerySet[Replay]) -> None:
     asked = WhatIf.from_query(parse_qs(row.query))
     ids = Scope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
     counts: Counts = Counter()
     listed: list[Change] = []
     assumed: set[str] = set()
-    held = mine.filter(lease=lease)
     try:
         replayed = replay(list(ids), asked.apply)
         while batch := [change_of(one) for one in islice(replayed, BATCH)]:

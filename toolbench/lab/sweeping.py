@@ -9,9 +9,10 @@ from toolbench.lab.budget import pause_spent
 from toolbench.lab.cells import mark_stale, recompute_stale
 from toolbench.lab.finishing import cancel_queued, end_orphans, finish_runs, reopen_runs
 from toolbench.lab.probe_storing import queue_lost
+from toolbench.lab.replay_queue import waiting_replays
 from toolbench.lab.routes import settle_all
 from toolbench.lab.until import look_at_undecided
-from toolbench.lab.waking import wake, wake_probes
+from toolbench.lab.waking import wake, wake_probes, wake_replays
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_LOOK = 200
@@ -65,6 +66,7 @@ def sweep() -> Swept:
     recomputed = recompute_stale(_CELLS_PER_SWEEP)
     _forget()
     wake_probes(queue_lost())
+    wake_replays(waiting_replays())
     settle_all()
     waiting = providers_waiting()
     wake(waiting)

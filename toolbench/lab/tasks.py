@@ -8,10 +8,9 @@ from celery.signals import worker_ready, worker_shutting_down
 from toolbench.celery import app
 from toolbench.lab import liveness
 from toolbench.lab.probing import work_probe
-from toolbench.lab.rejudging import rejudge_run
 from toolbench.lab.replay_queue import work_replay
 from toolbench.lab.roster import Roster
-from toolbench.lab.waking import BEAT, PROBE, REJUDGE, REPLAY, SHIFT
+from toolbench.lab.waking import BEAT, PROBE, REPLAY, SHIFT
 
 ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
 
@@ -42,15 +41,9 @@ def probe(probe_id: int) -> None:
     work_probe(probe_id, roster.is_stopping)
 
 
-@app.task(name=REJUDGE)
-def rejudge(run_id: int) -> None:
-    """Judges a run's stored trials again."""
-    rejudge_run(run_id)
-
-
 @app.task(name=REPLAY)
 def replay(replay_id: int) -> None:
-    """Works through a what-if, unless another worker is at it."""
+    """Works through a what-if or a re-judgement, unless another worker is at it."""
     work_replay(replay_id)
 
 

@@ -10,6 +10,7 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.evals.due import Due, grade
 from toolbench.evals.judging import without_tools
 from toolbench.lab.causes import cause_columns
 from toolbench.lab.claiming import Claimed
@@ -113,7 +114,7 @@ class Try:
             {
                 **spent_columns(self.steps),
                 **refused,
-                **cause_columns(driven_steps(self.steps), refused, self.trial.scenario),
+                **self._causes(refused, Due()),
                 "category": "EXCEPTION",
                 "sentence": sentence[:4000],
                 "signature": signature(failure_class, self.trial.scenario, ""),
@@ -137,13 +138,17 @@ class Try:
         outcome = trial_columns(drive)
         return {
             **outcome,
-            **cause_columns(driven_steps(self.steps), outcome, self.trial.scenario),
+            **self._causes(outcome, plan.scenario.due(plan.instance)),
             "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
             "prompt_version": prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
             "engine_version": engine_version(),
             "client_lag_ms": self.worst_lag_ms,
         }
+
+    def _causes(self, outcome: JsonObject, due: Due) -> JsonObject:
+        steps = driven_steps(self.steps)
+        return cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade(steps, due))
 
     def _end(self, columns: JsonObject) -> None:
         self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))

@@ -12,7 +12,6 @@ logger = logging.getLogger(__name__)
 
 SHIFT = "toolbench.lab.tasks.work_shift"
 PROBE = "toolbench.lab.tasks.probe"
-REJUDGE = "toolbench.lab.tasks.rejudge"
 REPLAY = "toolbench.lab.tasks.replay"
 BEAT = "toolbench.lab.tasks.beat"
 
@@ -31,14 +30,11 @@ def wake_probes(probe_ids: Iterable[int]) -> None:
             return
 
 
-def wake_rejudging(run_id: int) -> None:
-    """Asks a worker to judge a run's trials again."""
-    _send(REJUDGE, [run_id], expires=settings.SHIFT_SECONDS)
-
-
-def wake_replay(replay_id: int) -> None:
-    """Asks a worker to go on with a what-if. To be called after the commit."""
-    _send(REPLAY, [replay_id], expires=settings.SHIFT_SECONDS)
+def wake_replays(replay_ids: Iterable[int]) -> None:
+    """Asks a worker per what-if or re-judgement. To be called after the commit."""
+    for replay_id in replay_ids:
+        if not _send(REPLAY, [replay_id], expires=settings.SHIFT_SECONDS):
+            return
 
 
 def ask_for_a_beat() -> None:

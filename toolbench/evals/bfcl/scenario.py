@@ -3,16 +3,18 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
 from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import judging
-from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, mistake
+from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mistake, mistake
 from toolbench.evals.bfcl.cases import Case
 from toolbench.evals.bfcl.golden import Call
 from toolbench.evals.diagnosis import CALLS, Problem, at
+from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import called
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.own.simulated_tools import SimulatedTools
@@ -65,6 +67,16 @@ class BfclScenario:
         tools = (definition_of(tool) for tool in self.case.tools)
         return tuple(ToolDefinition(sendable(tool.name), tool.description, tool.parameters) for tool in tools)
 
+    def due(self, instance: Instance) -> Due:
+        functions = {str(function["name"]): function for function in self.case.functions}
+        wanted = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
+        calls = (
+            DueCall(sendable(name), partial(_is_accepted, functions[name], one))
+            for name, one in wanted
+            if name in functions
+        )
+        return Due(bool(self.case.answers), tuple(calls))
+
     def open(self, instance: Instance) -> Workspace:
         return SimulatedTools({}, {})
 
@@ -87,6 +99,10 @@ class BfclScenario:
 
 def sendable(name: str) -> str:
     return _NOT_IN_A_NAME.sub("_", name)[:64]
+
+
+def _is_accepted(function: JsonObject, accepted: JsonObject, arguments: JsonObject) -> bool:
+    return call_mistake(function, accepted, (str(function["name"]), arguments)) is None
 
 
 def _checks(case: Case, calls: list[Call], wrong: Mistake | None) -> Iterator[Check]:

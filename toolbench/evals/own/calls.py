@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from toolbench.engine.events import Ended
 from toolbench.engine.json_paths import member_path
+from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import Called, called
-from toolbench.evals.own.definition import Expected, ExpectedCall
+from toolbench.evals.own.definition import Expected, ExpectedCall, OwnCase
 from toolbench.evals.own.matching import Wrong, may_be_left_out, mismatches
+from toolbench.evals.own.simulated_tools import value_in
 from toolbench.evals.trials import Check
 
 _ANOTHER_TOOL = 1e6
@@ -61,6 +64,12 @@ def checks_of(comparison: Comparison, *, others: bool) -> Iterator[Check]:
         yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
 
 
+def due(case: OwnCase) -> Due:
+    """What the case expects to be called; whether a call is due at all stays open where it only looks at the answer."""
+    calls = tuple(DueCall(one.name, partial(_meets, one)) for one in case.expect.calls)
+    return Due(_needs_a_call(case), calls)
+
+
 def wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Wrong, ...]]:
     """Every argument that was expected or given, with what is wrong with it."""
     found: dict[str, tuple[Wrong, ...]] = {}
@@ -74,6 +83,20 @@ def wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dic
         extra = (name for name in arguments if name not in expected.arguments)
         found |= {name: (Wrong(member_path("$", name), "was not asked for"),) for name in extra}
     return found
+
+
+def _meets(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
+    return not any(wrong_arguments(expected, arguments).values())
+
+
+def _needs_a_call(case: OwnCase) -> bool | None:
+    expect = case.expect
+    changes = any(list(mismatches(wanted, value_in(case.initial, at))) for at, wanted in expect.state.items())
+    named = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
+    if expect.calls or changes or named:
+        return True
+    never = any(row.get("calls_at_most") == 0 for row in expect.checks)
+    return False if expect.no_call or never else None
 
 
 def _counted(made: Sequence[Called]) -> tuple[Called, ...]:

@@ -7,8 +7,9 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
 from toolbench.evals import judging
 from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls, called
-from toolbench.evals.own.calls import Comparison, checks_of, compare
+from toolbench.evals.own.calls import Comparison, checks_of, compare, due
 from toolbench.evals.own.checks import run_check
 from toolbench.evals.own.definition import OwnCase
 from toolbench.evals.own.matching import mismatches
@@ -56,6 +57,9 @@ class OwnScenario:
             layer=self._layer(),
             prompt_version=str(self.version),
         )
+
+    def due(self, instance: Instance) -> Due:
+        return due(self.case)
 
     def open(self, instance: Instance) -> Workspace:
         return SimulatedTools(self.case.results, self.case.initial)

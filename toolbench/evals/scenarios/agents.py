@@ -10,6 +10,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
 from toolbench.evals import agent_judging
 from toolbench.evals.agent_world import AgentWorkspace, columns_of, world
+from toolbench.evals.due import Due
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.packs import filled
 from toolbench.evals.scenarios.tools import definition
@@ -57,6 +58,9 @@ class AgentScenario:
             layer=dict(LAYERS.get(self.agent, ONE_TURN)),
             values={**_wanted(question), "sql": filled(question["sql"], words), "words": words},
         )
+
+    def due(self, instance: Instance) -> Due:
+        return agent_judging.due(instance, self.agents)
 
     def open(self, instance: Instance) -> Workspace:
         return AgentWorkspace()

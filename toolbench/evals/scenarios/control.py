@@ -8,6 +8,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
 from toolbench.evals import judging, parity
 from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import distractors
@@ -55,6 +56,9 @@ class Control:
             layer=dict(self.layer),
             values=values,
         )
+
+    def due(self, instance: Instance) -> Due:
+        return Due(False)
 
     def open(self, instance: Instance) -> Workspace:
         return FixedAnswers({name: answer for name, (_, answer) in distractors().items()})

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import judging
 from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import Called, any_calls, called, calls_in, error_codes
 from toolbench.evals.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
@@ -77,6 +79,11 @@ def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
     return judging.judge(case)
 
 
+def due(calls: Sequence[JsonObject]) -> Due:
+    """`calls` as in Expected; none of them means that none is due."""
+    return Due(bool(calls), tuple(DueCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in calls))
+
+
 def first_difference(wanted: Any, given: Any, path: str = "$") -> Difference | None:
     """Where two JSON values differ first; None for the same. Case and white space around and between words do not
     matter, nor does a null for what was not asked for."""
@@ -102,14 +109,18 @@ def _plain(value: object) -> object:
     return " ".join(value.split()).casefold() if isinstance(value, str) else value
 
 
-def _difference(one: Called, wanted: JsonObject) -> Difference | None:
+def _difference(arguments: JsonObject | None, wanted: JsonObject) -> Difference | None:
     free = wanted.get("any", ())
-    given = {key: value for key, value in (one.result.arguments or {}).items() if key not in free}
+    given = {key: value for key, value in (arguments or {}).items() if key not in free}
     return first_difference(wanted["arguments"], given)
 
 
+def _has_right_arguments(wanted: JsonObject, arguments: JsonObject) -> bool:
+    return _difference(arguments, wanted) is None
+
+
 def _meets(one: Called, wanted: JsonObject) -> bool:
-    return one.tool == wanted["tool"] and _difference(one, wanted) is None
+    return one.tool == wanted["tool"] and _difference(one.result.arguments, wanted) is None
 
 
 def _match(ended: Ended, expected: Expected) -> _Matched:
@@ -193,7 +204,7 @@ def _of_extra(one: Called, missing: Sequence[JsonObject], calls: Sequence[JsonOb
         what = f"{one.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
         return Problem("wrong_tool", at(one.turn, call=one.place, what=what))
     meant = next((wanted for wanted in missing if wanted["tool"] == one.tool), None)
-    found = _difference(one, meant) if meant else None
+    found = _difference(one.result.arguments, meant) if meant else None
     if found is None:
         what = f"{one.tool} was called once more than wanted."
         return Problem("too_many_calls", at(one.turn, call=one.place, what=what))

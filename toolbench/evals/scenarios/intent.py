@@ -3,6 +3,7 @@
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
+from toolbench.evals.due import Due
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import definition
@@ -44,12 +45,18 @@ class ClassifyIntent:
             values={"workspace_id": workspace_id},
         )
 
+    def due(self, instance: Instance) -> Due:
+        return _wanted(instance).due
+
     def open(self, instance: Instance) -> Workspace:
         return FixedAnswers({"classify_intent": _texts()["answer"]})
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        wanted = single_call.Wanted("classify_intent", "workspace_id", instance.values["workspace_id"])
-        return single_call.judge(instance, ended, wanted)
+        return single_call.judge(instance, ended, _wanted(instance))
+
+
+def _wanted(instance: Instance) -> single_call.Wanted:
+    return single_call.Wanted("classify_intent", "workspace_id", instance.values["workspace_id"])
 
 
 def _texts() -> JsonObject:

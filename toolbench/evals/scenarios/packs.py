@@ -9,6 +9,7 @@ from typing import Any
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy import METHODS
+from toolbench.evals.due import Due
 from toolbench.evals.faults import FaultyAnswers
 from toolbench.evals.scenarios import expected, padding, toolboxes
 from toolbench.evals.scenarios.drawing import Draw
@@ -76,6 +77,9 @@ class PackScenario:
                 "answers": filled(self.answers, values),
             },
         )
+
+    def due(self, instance: Instance) -> Due:
+        return expected.due(instance.values["calls"])
 
     def open(self, instance: Instance) -> Workspace:
         known = {tool.name: {"done": True} for tool in instance.tools}

@@ -6,6 +6,7 @@ from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import judging
 from toolbench.evals.diagnosis import CALLS, Problem, at
+from toolbench.evals.due import Due, DueCall
 from toolbench.evals.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
 
@@ -28,6 +29,10 @@ class Wanted:
         if self.loose and isinstance(given, str):
             return given.strip().casefold() == self.value.casefold()
         return bool(given == self.value)
+
+    @property
+    def due(self) -> Due:
+        return Due(True, (DueCall(self.tool, self.is_met),))
 
 
 def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:

@@ -7,6 +7,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
 from toolbench.evals import judging, parity
 from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls, called
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.scenarios.drawing import Draw
@@ -56,6 +57,9 @@ class StateScenario:
             layer=dict(self.layer),
             values={**values, "answers": {name: answer for name, (_, answer) in others.items()}},
         )
+
+    def due(self, instance: Instance) -> Due:
+        return Due(True)
 
     def open(self, instance: Instance) -> Workspace:
         values = instance.values

@@ -3,6 +3,7 @@
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import METHODS
+from toolbench.evals.due import Due
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import definition, distractors
@@ -43,14 +44,20 @@ class Weather:
             values={"city": city},
         )
 
+    def due(self, instance: Instance) -> Due:
+        return _wanted(instance).due
+
     def open(self, instance: Instance) -> Workspace:
         answer = {"city": instance.values["city"], **_texts()["answer"]}
         fixed = {name: answer for name, (_, answer) in distractors().items()}
         return FixedAnswers({**fixed, "get_weather": answer})
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        wanted = single_call.Wanted("get_weather", "city", instance.values["city"], loose=True)
-        return single_call.judge(instance, ended, wanted)
+        return single_call.judge(instance, ended, _wanted(instance))
+
+
+def _wanted(instance: Instance) -> single_call.Wanted:
+    return single_call.Wanted("get_weather", "city", instance.values["city"], loose=True)
 
 
 def _texts() -> JsonObject:

@@ -6,7 +6,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Run
-from toolbench.lab.rejudging import ask_rejudging, get_changes
+from toolbench.lab.rejudging import get_changes
+from toolbench.lab.replay_queue import ask_rejudging, rejudging_of
 from toolbench.web.pages import page
 
 
@@ -14,7 +15,7 @@ from toolbench.web.pages import page
 def again(request: HttpRequest, run_id: int) -> HttpResponse:
     """Judges the run's trials by the scenarios and rules of now; a large run is left to a worker."""
     done = ask_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
-    waiting = "A worker judges this run again; load the page in a moment to see what came of it."
+    waiting = "A worker judges this run again. This page shows how far it is."
     messages.success(request, done.sentence if done else waiting)
     return redirect("judgements", run_id)
 
@@ -23,4 +24,5 @@ def again(request: HttpRequest, run_id: int) -> HttpResponse:
 def list(request: HttpRequest, run_id: int) -> HttpResponse:
     """GET /runs/ID/judgements/: the trials whose outcome is another one now."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
-    return page(request, "judgements/list.html", {"run": run, "changes": get_changes(run)})
+    found = {"run": run, "changes": get_changes(run), "waiting": rejudging_of(run)}
+    return page(request, "judgements/list.html", found)
