@@ -124,7 +124,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
         rows=_rows(query, columns, counts),
         clusters=_clusters(query),
         sights=_sights(query),
-        stale=failed.exclude(taxonomy=taxonomy_version()).exists(),
+        stale=failed.exclude(taxonomy=taxonomy_version()).exclude(run__imported=True).exists(),
         version=taxonomy_version(),
     )
 
