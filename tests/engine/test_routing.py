@@ -1,8 +1,8 @@
 import pytest
 
 from toolbench.engine.capabilities import Capabilities, read_capabilities
-from toolbench.engine.policy import Policy, resolve
-from toolbench.engine.routing import capability_layer, route, tool_troubles, why_not
+from toolbench.engine.policy import Policy
+from toolbench.engine.routing import route, tool_troubles, why_not
 from toolbench.engine.tools import ToolDefinition
 
 PATHS = Policy().paths
@@ -56,16 +56,6 @@ def test_text_json_of_low_stability_gives_way_and_is_the_last_resort() -> None:
 
 def test_an_unknown_method_is_never_taken() -> None:
     assert why_not("telepathy", Capabilities()) == "There is no method telepathy."
-
-
-def test_a_layer_keeps_the_run_within_what_the_endpoint_can_do() -> None:
-    layer = capability_layer(Capabilities(supports_parallel_tools=False, allows_midturn_system=False, max_tools=16))
-    policy = resolve([("capability", layer)]).policy
-
-    assert policy.request_overrides == {"parallel_tool_calls": False}
-    assert policy.message_transforms == ("midturn_system_to_user",)
-    assert policy.max_tool_definitions_count == 16
-    assert capability_layer(Capabilities(supports_parallel_tools=True)) == {}
 
 
 def test_tools_the_endpoint_would_refuse_are_found_before_they_are_sent() -> None:

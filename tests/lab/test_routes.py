@@ -141,7 +141,7 @@ def test_an_endpoint_without_parallel_calls_gets_them_one_by_one_but_for_raw(mod
     model.capabilities = {"supports_tool_use": True, "supports_parallel_tools": False}
     model.save()
     plan = expand(request_for(model, strategies=("baseline", "raw")))
-    layers = [dict(config.layers).get("capability") for config in plan.configs]
+    layers = [dict(config.layers).get("capability declared by a person") for config in plan.configs]
 
     assert layers == [{"request_overrides": {"parallel_tool_calls": False}}, None]
 

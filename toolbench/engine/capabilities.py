@@ -71,6 +71,19 @@ class Capabilities:
         default=None, metadata=_told("JSON Schema keywords that are refused.")
     )
     name_pattern: str | None = field(default=None, metadata=_told("What tool names must look like."))
+    limit_name: str | None = field(
+        default=None,
+        metadata=_told(
+            "The name under which the limit of an answer has its effect: max_tokens or max_completion_tokens."
+        ),
+    )
+    effort_name: str | None = field(
+        default=None,
+        metadata=_told(
+            "The name of the effort that is read: reasoning_effort, reasoning.effort, output_config.effort or "
+            "thinking.budget_tokens."
+        ),
+    )
     max_tools: int | None = field(default=None, metadata=_told("Tools taken in one request."))
     honours: tuple[str, ...] | None = field(default=None, metadata=_told("Sampling options that have their effect."))
     ignores: tuple[str, ...] | None = field(

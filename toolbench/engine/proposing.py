@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from toolbench.engine.capabilities import Capabilities
+from toolbench.engine.capability_layers import FOLD_SYSTEM
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.routing import FOLD_SYSTEM
 
 NINE = "^[a-zA-Z0-9]{9}$"
 

@@ -10,7 +10,6 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools import ToolDefinition
 
 AUTO = "auto"  # what a run asks for when it leaves the method to the endpoint's capabilities
-FOLD_SYSTEM = "midturn_system_to_user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +117,6 @@ def _taken(method: str, known: Capabilities, passed: Sequence[Passed]) -> Route:
     }
     constraint = (known.constrained or ("",))[0] if method == "constrained" else ""
     return Route(method, reasons[method], tuple(passed), constraint, deprecated=method == "text_json")
-
-
-def capability_layer(known: Capabilities) -> JsonObject:
-    """The patch that keeps a run within what its endpoint can do; {} where nothing has to change."""
-    patch: JsonObject = {}
-    if known.supports_parallel_tools is False:
-        patch["request_overrides"] = {"parallel_tool_calls": False}
-    if known.allows_midturn_system is False:
-        patch["message_transforms"] = [FOLD_SYSTEM]
-    if known.max_tools:
-        patch["max_tool_definitions_count"] = known.max_tools
-    return patch
 
 
 def tool_troubles(tools: Sequence[ToolDefinition], known: Capabilities) -> tuple[str, ...]:

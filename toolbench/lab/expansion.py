@@ -162,8 +162,8 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     options = profile.options if profile else {}
     layers = _layers(request, choice, found)
     effective = found.effective[choice.model]
-    layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective.capabilities)
     try:
+        layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective)
         chosen = _chosen(choice, layers, effective)
         layers = with_route(layers, chosen) if chosen and chosen.method else layers
         policy = resolve(layers).policy

@@ -9,20 +9,22 @@ from typing import Any
 from django.db import transaction
 
 from toolbench.engine.capabilities import Capabilities, Effective
+from toolbench.engine.capability_layers import PREFIX, capability_layers
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import resolve
 from toolbench.engine.presets import Layers
-from toolbench.engine.routing import AUTO, Route, capability_layer, route
+from toolbench.engine.routing import AUTO, Route, route
 from toolbench.lab.capabilities import effective_of
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.policy_hash import policy_hash
+from toolbench.lab.strategies import read_strategy
 from toolbench.lab.support import after_probe
 from toolbench.lab.waking import wake
 
-ROUTING, CAPABILITY = "routing", "capability"
-_OWN = (ROUTING, CAPABILITY)
+ROUTING = "routing"
 _ABOVE = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
+_CHOSEN = ("preset ", "workaround ")
 _ENDED = (Run.State.CANCELLED, Run.State.CANCELLING, Run.State.FINISHED)
 
 
@@ -45,18 +47,20 @@ def with_route(layers: Layers, chosen: Route) -> Layers:
     return (*rest[:1], (ROUTING, patch), *rest[1:])
 
 
-def with_capabilities(layers: Layers, strategy: str, known: Capabilities) -> Layers:
-    """The layers with one that keeps the run within what the endpoint can do; strategy raw goes without."""
-    patch = {} if strategy == "raw" else capability_layer(known)
-    rest = tuple((name, below) for name, below in layers if name != CAPABILITY)
-    if not patch:
+def with_capabilities(layers: Layers, strategy: str, effective: Effective) -> Layers:
+    """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
+    workarounds, profile, overrides. Strategy raw goes without. Raises PolicyError."""
+    rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
+    if strategy == "raw":
         return rest
+    policy = resolve(rest).policy
+    fitting = capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
     place = next((at for at, (name, _) in enumerate(rest) if _is_above(name)), len(rest))
-    return (*rest[:place], (CAPABILITY, patch), *rest[place:])
+    return (*rest[:place], *fitting, *rest[place:])
 
 
 def _is_above(name: str) -> bool:
-    return name in _ABOVE or name.startswith("preset ")
+    return name in _ABOVE or name.startswith(_CHOSEN)
 
 
 def routing_of(chosen: Route, effective: Effective) -> JsonObject:
@@ -100,7 +104,7 @@ def settle_all() -> int:
 
 def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
-    layers = with_capabilities(layers, config.strategy, effective.capabilities)
+    layers = with_capabilities(layers, read_strategy(config.strategy).base, effective)
     chosen = way(layers, effective)
     if chosen.method:
         layers = with_route(layers, chosen)

@@ -46,7 +46,7 @@ def probed(endpoint: Endpoint, probe: Probe = probe_first_use) -> Found:
     return asyncio.run(run())
 
 
-def probed_personas(names: Iterable[str], probe: Probe = probe_first_use) -> dict[str, Found]:
+def probed_personas(names: Iterable[str], probe: Probe = probe_first_use, *, wire: str = "chat") -> dict[str, Found]:
     """Each persona probed once, on one server."""
 
     async def run() -> dict[str, Found]:
@@ -55,7 +55,9 @@ def probed_personas(names: Iterable[str], probe: Probe = probe_first_use) -> dic
         limits = Timeouts(connect=5, read=1, deadline=20)
         try:
             async with Door() as door:
-                endpoints = {name: Endpoint(server.url, name, key=server.key, timeouts=limits) for name in names}
+                endpoints = {
+                    name: Endpoint(server.url, name, key=server.key, timeouts=limits, wire=wire) for name in names
+                }
                 return {name: await _probed(endpoint, door, probe) for name, endpoint in endpoints.items()}
         finally:
             await server.stop()

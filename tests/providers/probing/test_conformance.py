@@ -5,7 +5,7 @@ import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
 from toolbench.providers.probing.conformance import QUESTIONS, TITLES, probe_conformance
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, says
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
 
 PERSONAS = ("perfect", "equal-ids", "blank-ids", "tools-dropped", "stream-no-index", "key-refused", "several-at-once")
 
@@ -29,6 +29,7 @@ def test_an_endpoint_that_does_everything_right_passes_what_can_be_told(personas
 
     assert {slug for slug, outcome in outcomes(found).items() if outcome == "failed"} == {
         "constraints",  # the simulated server holds nobody to a schema
+        "effort",  # nor does it read how hard to think
         "completion",  # and has no raw completion
         "tool_choice_required",  # nor does a persona call what nobody asked for
         "tool_choice_named",
@@ -129,7 +130,7 @@ def picky() -> Found:
 
 
 def test_constraints_that_hold_are_known_by_an_answer_that_is_not_true(picky: Found) -> None:
-    assert picky.capabilities.constrained == ("response_format", "grammar")
+    assert picky.capabilities.constrained == ("grammar", "gbnf", "response_format", "fireworks_grammar")
     assert picky.checks["constraints"].outcome == "passed"
 
 
@@ -196,3 +197,70 @@ def test_what_there_is_no_time_for_could_not_be_told() -> None:
     assert outcomes(found)["unicode"] == "unknown"
     assert found.checks["unicode"].sentence == "Could not be told: the probe's time was over."
     assert outcomes(found)["tools"] == "passed"
+
+
+@pytest.fixture(scope="module")
+def messages() -> dict[str, Found]:
+    return probed_personas(("perfect", "several-at-once", "key-refused"), probe_conformance, wire="anthropic")
+
+
+def test_an_endpoint_that_speaks_messages_is_asked_in_messages(
+    messages: dict[str, Found], personas: dict[str, Found]
+) -> None:
+    found, chat = messages["perfect"], outcomes(personas["perfect"])
+
+    assert {step.url.rpartition("/v1/")[2] for step in found.exchanges} == {"messages"}
+    assert {step.status for step in found.exchanges} == {200, 400}  # 400: what is meant to be nonsense
+    assert {slug for slug, outcome in outcomes(found).items() if outcome != chat[slug]} == {"midturn_system"}
+    learned = found.capabilities
+    assert (learned.supports_tool_use, learned.supports_parallel_tools) == (True, True)
+    assert (learned.calls_shape, learned.arguments_shape, learned.ids) == ("list", "text", "unique")
+    assert (learned.allows_midturn_system, learned.raw_completion) == (False, False)
+    assert messages["several-at-once"].checks["parallel"].outcome == "failed"
+    assert messages["key-refused"].capabilities.known() == {}
+
+
+def thinks(name: str) -> Found:
+    """An endpoint that reads the effort under one name, takes one limit, and passes over everything else."""
+
+    def play(seen: Seen) -> Answer:
+        body = seen.json()
+        if seen.path.endswith("/v1/completions") or not isinstance(body["messages"], list):
+            return fails(400, "not here")
+        read = (
+            body.get("reasoning_effort") if name == "reasoning_effort" else (body.get("reasoning") or {}).get("effort")
+        )
+        if read not in (None, "low"):
+            return fails(400, f"{read} is no effort")
+        if body.get("max_completion_tokens") == 4:
+            return completion({"content": "one two"}, finish_reason="length", usage={"completion_tokens": 4})
+        if "Count" in body["messages"][-1]["content"]:
+            return says("one two three four five six seven eight nine ten")
+        return calls(("probe_echo", {"value": "x"})) if body.get("tools") else says("A word.")
+
+    with ScriptedProvider(play) as provider:
+        return probed(provider.endpoint(), probe_conformance)
+
+
+@pytest.mark.parametrize("name", ["reasoning_effort", "reasoning.effort"])
+def test_effort_and_limit_are_known_by_the_names_that_have_their_effect(name: str) -> None:
+    found = thinks(name).capabilities
+
+    assert (found.effort_name, found.limit_name) == (name, "max_completion_tokens")
+
+
+def test_constraints_of_messages_and_its_efforts_are_asked_for_in_its_own_words() -> None:
+    def play(seen: Seen) -> Answer:
+        body = seen.json()
+        config = body.get("output_config") or {} if isinstance(body["messages"], list) else {}
+        if config.get("effort") == "sideways":
+            return fails(400, "output_config.effort: input should be low, medium or high")
+        text = '{"verdict": "kestrel"}' if "format" in config else "A word."
+        head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
+        block = {"type": "text", "text": text}
+        return json_answer({**head, "content": [block], "usage": {"input_tokens": 9, "output_tokens": 2}})
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint(wire="anthropic"), probe_conformance).capabilities
+
+    assert (found.constrained, found.effort_name) == (("output_config",), "output_config.effort")

@@ -135,7 +135,8 @@ def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> 
         return says("Done.") if len(seen.json()["messages"]) > 2 else calls(("probe_echo", {"value": "x"}))
 
     with ScriptedProvider(play) as provider:
-        assert probed(provider.endpoint()).capabilities.supports_tool_use is True
+        found = probed(provider.endpoint()).capabilities
+    assert (found.supports_tool_use, found.limit_name) == (True, "max_completion_tokens")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.transforms.registry import TransformKind
 
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
+LIMITS = ("max_tokens", "max_completion_tokens")
+# Tokens of thinking that stand for an effort, our own choice: the least that Anthropic takes is 1024.
+BUDGETS: dict[object, int] = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
 
 
 @REQUEST.register
@@ -55,6 +58,20 @@ def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
         return body
     rest = {key: value for key, value in body.items() if key != "reasoning"}
     return {**rest, "reasoning_effort": given["effort"]}
+
+
+@REQUEST.register
+def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
+    """The effort goes out as a budget of tokens for thinking, `thinking: {"budget_tokens": …}`, the limit of the answer
+    that much higher; `none` switches thinking off, and an effort nobody knows stays as it is."""
+    effort = body.get("reasoning_effort")
+    if effort not in BUDGETS or "thinking" in body:
+        return body
+    budget = BUDGETS[effort]
+    thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+    rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    limits = {name: rest[name] + budget for name in LIMITS if isinstance(rest.get(name), int)}
+    return {**rest, **limits, "thinking": thinking}
 
 
 @REQUEST.register

@@ -8,6 +8,7 @@ from toolbench.providers.probing.prober import ECHO, PING, Heard, Prober, Wish
 from toolbench.providers.probing.values import Check, Outcome, untold
 
 UNICODE = 'naïve 東京 🦜 "quoted" back\\slash'
+NOT_FORCED = "forced_choice_to_auto"  # a change of the wire
 _HELLO = Wish("", "Say hello.", (PING, ECHO))
 _PAIR = Wish(
     'In your FIRST message make both calls at once: probe_echo {"value": "red"} and probe_echo {"value": "blue"}.',
@@ -41,7 +42,9 @@ def _choice(value: str, heard: Heard, *, met: bool, otherwise: str) -> Check:
     if heard.error is not None:
         return _refused(slug, heard, f"tool_choice {value}")
     if not met:
-        return Check(slug, "failed", otherwise, {}, heard.numbers)
+        held_back = any(change.name == NOT_FORCED for step in heard.exchanges for change in step.request.changes)
+        said = "The model takes no forced choice: auto was sent." if held_back else otherwise
+        return Check(slug, "failed", said, {}, heard.numbers)
     said = f"tool_choice {value} is honoured."
     return Check(slug, "passed", said, {"tool_choice_values": [value]}, heard.numbers)
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.providers.probing import calling, conversing, limiting
+from toolbench.providers.probing.efforts import check_effort
 from toolbench.providers.probing.first_use import check_round_trip, check_tools
-from toolbench.providers.probing.prober import Heard, Prober
+from toolbench.providers.probing.prober import LIMIT, Heard, Prober
 from toolbench.providers.probing.shapes import check_ids, check_shape
 from toolbench.providers.probing.values import Check
 
@@ -42,7 +43,8 @@ QUESTIONS = (
     Question("midturn_system", "System message in the middle"),
     Question("error_bodies", "Errors say why"),
     Question("completion", "Raw completion"),
-    Question("max_tokens", "max_tokens"),
+    Question("max_tokens", "The limit of an answer"),
+    Question("effort", "The name of the effort"),
     Question("stop", "stop"),
     Question("temperature", "Temperature 0 repeats"),
     Question("seed", "seed"),
@@ -66,6 +68,7 @@ _ASKED: tuple[Ask, ...] = (
     conversing.check_error_bodies,
     limiting.check_completion,
     limiting.check_max_tokens,
+    check_effort,
     limiting.check_stop,
     limiting.check_temperature,
     limiting.check_seed,
@@ -76,7 +79,7 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[Check]:
     """The least that decides how calls are asked for: two to five requests."""
     prober.check = "tools"
     tools, heard = await check_tools(prober)
-    yield tools
+    yield _with_limit(tools, prober)
     yield check_round_trip(heard)
     yield check_shape(heard.exchanges)
 
@@ -89,7 +92,7 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
     tools, heard = await check_tools(prober)
     prober.check = "prefix"
     yield await conversing.check_prefix(prober, tools, heard.error)
-    yield tools
+    yield _with_limit(tools, prober)
     yield check_round_trip(heard)
     if tools.blocked:
         for question in QUESTIONS[3:]:
@@ -102,6 +105,13 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
         yield await _within(prober, next(slugs), ask, until)
     yield check_shape(prober.exchanges)
     yield check_ids(prober.exchanges)
+
+
+def _with_limit(check: Check, prober: Prober) -> Check:
+    """With the newer name of the limit, where the endpoint wanted it."""
+    if prober.limit_name == LIMIT or check.blocked:
+        return check
+    return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
 async def _compared(prober: Prober, heard: Heard, until: float) -> AsyncIterator[Check]:

@@ -12,6 +12,7 @@ from toolbench.providers.probing.values import Check, untold
 
 FOREIGN, NINE = "call_probe_0123456789abcdef", "prb0a1b2c"
 NINE_PATTERN = "^[a-zA-Z0-9]{9}$"
+MESSAGES = "anthropic"  # a wire
 PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
 _MISSED = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
@@ -77,7 +78,10 @@ _PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 
 
 async def check_midturn_system(prober: Prober) -> Check:
-    """Whether a system message may stand in the middle of a conversation."""
+    """Whether a system message may stand in the middle of a conversation. Messages knows none, so nobody is asked."""
+    if prober.endpoint.wire == MESSAGES:
+        said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
+        return Check("midturn_system", "failed", said, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (
         {"role": "user", "content": "Hello."},
         {"role": "assistant", "content": "Hello."},
@@ -100,7 +104,7 @@ async def check_midturn_system(prober: Prober) -> Check:
 
 async def check_error_bodies(prober: Prober) -> Check:
     """Nonsense must be refused with a status from 400 on and a JSON body that says why."""
-    reply = await prober.post({"messages": "this is no list"})
+    reply = await prober.post_as_it_is({"messages": "this is no list"})
     numbers = (reply.number,)
     if reply.status is None or reply.status in (401, 402, 403, 429):
         return untold("error_bodies", reply.error, numbers)

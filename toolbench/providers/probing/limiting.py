@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.reading import text_of
+from toolbench.engine.transforms.requests import LIMITS
+from toolbench.providers.probing.conversing import MESSAGES
 from toolbench.providers.probing.prober import Heard, Prober, Reply, Wish
 from toolbench.providers.probing.values import Check, untold
 from toolbench.providers.upstream_error import parse_json
 
+CHAT = "chat"  # a wire
 FEW = 4  # tokens
 _ASKED: list[JsonObject] = [{"role": "user", "content": "What is the capital of Norway?"}]
 _VERDICT: JsonObject = {
@@ -17,34 +19,39 @@ _VERDICT: JsonObject = {
     "additionalProperties": False,
 }
 _SCHEMA: JsonObject = {"type": "json_schema", "json_schema": {"name": "probe", "strict": True, "schema": _VERDICT}}
-_GRAMMAR = 'root ::= "kestrel"'
+_GBNF, _LARK = 'root ::= "kestrel"', '%llguidance {}\nstart: "kestrel"'
+# By constraint, what asks for it: the one that holds most comes first, and is the one that is used.
+_HELD: dict[str, JsonObject] = {
+    "grammar": {"grammar": _LARK},
+    "gbnf": {"grammar": _GBNF},
+    "structured_outputs": {"structured_outputs": {"json": _VERDICT}},
+    "response_format": {"response_format": _SCHEMA},
+    "fireworks_grammar": {"response_format": {"type": "grammar", "grammar": _GBNF}},
+}
+_HELD_IN_MESSAGES: dict[str, JsonObject] = {"output_config": {"response_format": _SCHEMA}}
 
 
 async def check_constraints(prober: Prober) -> Check:
     """A question whose true answer the constraint forbids: who honours it cannot say Oslo."""
     room = {prober.limit_name: 64, "temperature": 0}
-    schema = await prober.post({"messages": _ASKED, "response_format": _SCHEMA, **room})
-    grammar = await prober.post({"messages": _ASKED, "grammar": _GRAMMAR, **room})
-    replies = (schema, grammar)
-    numbers = tuple(reply.number for reply in replies)
-    if all(reply.error is not None and reply.error.infrastructure for reply in replies):
-        return untold("constraints", schema.error, numbers)
-    held = [
-        *(["response_format"] if parse_json(_said(schema)) == {"verdict": "kestrel"} else []),
-        *(["grammar"] if _said(grammar).strip() == "kestrel" else []),
-    ]
-    words = f"JSON Schema is {_fate(schema, held, 'response_format')}, a grammar is {_fate(grammar, held, 'grammar')}."
-    return Check("constraints", "passed" if held else "failed", words, {"constrained": held}, numbers)
+    asked = _HELD_IN_MESSAGES if prober.endpoint.wire == MESSAGES else _HELD
+    replies = {name: await prober.post({"messages": _ASKED, **field, **room}) for name, field in asked.items()}
+    numbers = tuple(reply.number for reply in replies.values())
+    if all(reply.error is not None and not reply.refused for reply in replies.values()):
+        return untold("constraints", next(iter(replies.values())).error, numbers)
+    held = [name for name, reply in replies.items() if _kept(reply)]
+    words = "; ".join(f"{name}: {_fate(reply, held=name in held)}" for name, reply in replies.items())
+    return Check("constraints", "passed" if held else "failed", f"{words}.", {"constrained": held}, numbers)
 
 
-def _said(reply: Reply) -> str:
-    return text_of(reply.answer.message) if reply.answer else ""
+def _kept(reply: Reply) -> bool:
+    return reply.text.strip() == "kestrel" or parse_json(reply.text) == {"verdict": "kestrel"}
 
 
-def _fate(reply: Reply, held: Sequence[str], name: str) -> str:
+def _fate(reply: Reply, *, held: bool) -> str:
     if reply.error is not None:
-        return "refused" if not reply.error.infrastructure else "not told"
-    return "honoured" if name in held else "taken and dropped"
+        return "refused" if reply.refused else "not told"
+    return "honoured" if held else "taken and dropped"
 
 
 async def check_strict(prober: Prober) -> Check:
@@ -63,17 +70,27 @@ async def check_strict(prober: Prober) -> Check:
 
 
 async def check_max_tokens(prober: Prober) -> Check:
-    """A limit of four tokens must cut a long answer."""
-    heard = await prober.ask(Wish("", "Count from one to fifty in words.", options={prober.limit_name: FEW}))
-    if heard.error is not None or heard.turn is None:
-        return untold("max_tokens", heard.error, heard.numbers)
-    used = heard.turn.usage.output_tokens if heard.turn.usage else None
-    if heard.turn.finish_reason == "length" and (used is None or used <= 2 * FEW):
-        return _honoured("max_tokens", heard.numbers)
-    if len(heard.turn.text.split()) > 2 * FEW:
-        return _ignored("max_tokens", heard.numbers)
-    said = "Could not be told: the answer was short anyway."
-    return Check("max_tokens", "unknown", said, exchanges=heard.numbers)
+    """A limit of four tokens must cut a long answer; where it does not, the other name of it is tried."""
+    names = dict.fromkeys((prober.limit_name, *(LIMITS if prober.endpoint.wire == CHAT else ())))
+    numbers: tuple[int, ...] = ()
+    for name in names:
+        heard = await prober.ask(Wish("", "Count from one to fifty in words.", options=_only(name, prober)))
+        numbers = (*numbers, *heard.numbers)
+        if heard.error is not None or heard.turn is None:
+            return untold("max_tokens", heard.error, numbers)
+        used = heard.turn.usage.output_tokens if heard.turn.usage else None
+        if heard.turn.finish_reason == "length" and (used is None or used <= 2 * FEW):
+            known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
+            return Check("max_tokens", "passed", f"{name} has its effect.", known, numbers)
+        if len(heard.turn.text.split()) <= 2 * FEW:
+            said = "Could not be told: the answer was short anyway."
+            return Check("max_tokens", "unknown", said, exchanges=numbers)
+    return _ignored("max_tokens", numbers)
+
+
+def _only(name: str, prober: Prober) -> JsonObject:
+    """A limit under this name alone; null takes the probe's own away."""
+    return {name: FEW} if name == prober.limit_name else {prober.limit_name: None, name: FEW}
 
 
 async def check_stop(prober: Prober) -> Check:
@@ -134,8 +151,11 @@ def _ignored(option: str, numbers: tuple[int, ...]) -> Check:
 
 
 async def check_completion(prober: Prober) -> Check:
-    """Whether a raw completion endpoint continues a prompt."""
-    reply = await prober.post({"prompt": "One, two, three,", "max_tokens": 8}, "completions")
+    """Whether a raw completion endpoint continues a prompt. Beside Messages there is none that could be used."""
+    if prober.endpoint.wire == MESSAGES:
+        said = "An endpoint that speaks Messages takes no raw prompt."
+        return Check("completion", "failed", said, {"raw_completion": False})
+    reply = await prober.post_as_it_is({"prompt": "One, two, three,", "max_tokens": 8}, "completions")
     numbers = (reply.number,)
     choices = reply.payload.get("choices") if isinstance(reply.payload, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None

@@ -13,8 +13,10 @@ from toolbench.engine.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.policy import resolve
 from toolbench.engine.presets import preset
+from toolbench.engine.reading import text_of
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
-from toolbench.engine.wire import Answer, decode_answer
+from toolbench.engine.wire import Answer
+from toolbench.engine.wires import Wire, wire_named
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -30,8 +32,8 @@ ECHO = ToolDefinition(
     {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
 )
 PING = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
+LIMIT = "max_tokens"  # the usual name of the limit of an answer
 ROOM = 512  # tokens: reasoning models think before they call
-CHAT = "chat/completions"
 LONGEST_WAIT = 5.0  # seconds between two attempts
 ATTEMPTS = 2
 
@@ -40,7 +42,8 @@ AnyStep = ExchangeStep | ToolStep
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One conversation with the endpoint. `policy` is a patch on top of the probe's own."""
+    """One conversation with the endpoint. `policy` is a patch on top of the probe's own; an option of None takes the
+    probe's own away."""
 
     system: str
     user: str
@@ -87,8 +90,17 @@ class Reply:
     number: int
     status: int | None
     error: ExchangeError | None
-    answer: Answer | None
+    turn: Turn | None
     payload: Any
+
+    @property
+    def text(self) -> str:
+        return self.turn.text if self.turn else ""
+
+    @property
+    def refused(self) -> bool:
+        """The endpoint would not have it: no trouble with access, pace or the server."""
+        return self.error is not None and not self.error.infrastructure
 
 
 @dataclass(slots=True)
@@ -103,13 +115,13 @@ class Prober:
     clock: Callable[[], float]
     word: str
     check: str = ""
-    limit_name: str = "max_tokens"
+    limit_name: str = LIMIT
     exchanges: list[ExchangeStep] = field(default_factory=list)
 
     async def ask(self, wish: Wish) -> Heard:
         """Asks through the loop; an endpoint that wants its token limit under the newer name is asked again."""
         heard = await self._ask(wish)
-        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == "max_tokens":
+        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == LIMIT:
             self.limit_name = "max_completion_tokens"
             heard = await self._ask(wish)
         return heard
@@ -121,6 +133,7 @@ class Prober:
         return Heard(await drive(self._plan(wish), world), tuple(self.exchanges[before:]))
 
     def _plan(self, wish: Wish) -> LoopPlan:
+        options = {self.limit_name: ROOM, "temperature": 0, **wish.options}
         own: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
         layers = [("normalising", preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
         return LoopPlan(
@@ -130,25 +143,37 @@ class Prober:
             user_text=wish.user,
             history=wish.history,
             tools=ToolRegistry(wish.tools),
-            options={self.limit_name: ROOM, "temperature": 0, **wish.options},
+            options={name: value for name, value in options.items() if value is not None},
             seed=wish.seed,
             stream=wish.stream,
+            wire=self.endpoint.wire,
         )
 
-    async def post(self, body: JsonObject, path: str = CHAT) -> Reply:
-        """One request that the loop does not make, sent once."""
+    @property
+    def wire(self) -> Wire:
+        return wire_named(self.endpoint.wire)
+
+    async def post(self, body: JsonObject) -> Reply:
+        """One request that the loop does not make, sent once; `body` is in chat shape and travels as the endpoint's
+        wire has it."""
+        encoded, _ = self.wire.encode({"model": self.endpoint.model, **body})
+        return await self._post(encoded, self.wire.path)
+
+    async def post_as_it_is(self, body: JsonObject, path: str = "") -> Reply:
+        """The same for a body that no wire touches; `path` is another than the wire's own."""
+        return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
+
+    async def _post(self, body: JsonObject, path: str) -> Reply:
         await self.reserve()
         log = StepLog(self, self.clock)
-        data = encode_json({"model": self.endpoint.model, **body})
-        exchange = self.door.open(self.endpoint, path, data)
+        exchange = self.door.open(self.endpoint, path, encode_json(body))
         await self.door.carry(exchange)
-        error, answer = exchange.error(), None
-        if error is None and path == CHAT:
-            answer, error = _read(exchange)
+        error, turn = exchange.error(), None
+        if error is None and path == self.wire.path:
+            turn, error = _read(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
-        turn = Turn({}, "") if answer is None else Turn(answer.message, "", finish_reason=answer.finish_reason)
-        log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn)
-        return Reply(len(self.exchanges), exchange.status, error, answer, parse_json(exchange.body))
+        log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
+        return Reply(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
 
     def record(self, step: AnyStep) -> None:
         """Numbers an exchange among those of the whole probe and hands it on; what tools did is of no interest."""
@@ -164,11 +189,17 @@ class Prober:
         await asyncio.sleep(min(seconds, LONGEST_WAIT))
 
 
-def _read(exchange: Exchange) -> tuple[Answer | None, ExchangeError | None]:
+def _read(exchange: Exchange, wire: Wire) -> tuple[Turn | None, ExchangeError | None]:
+    decoder = wire.decoder(_turn, lambda delta: None, stream=False)
+    decoder.feed(exchange.body)
     try:
-        return decode_answer(exchange.body), None
+        return decoder.close(), None
     except MalformedAnswer as error:
         return None, classify_unread(exchange.status, exchange.body, str(error))
+
+
+def _turn(answer: Answer) -> Turn:
+    return Turn(answer.message, text_of(answer.message), finish_reason=answer.finish_reason)
 
 
 def _run_tool(name: str, arguments: JsonObject, call_id: str) -> object:

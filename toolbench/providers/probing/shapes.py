@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from toolbench.engine.anthropic.answers import chat_message
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.providers.probing.values import Check
 from toolbench.providers.recording import ExchangeStep
@@ -14,8 +15,11 @@ _FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # the worst first
 
 
 def raw_message(step: ExchangeStep) -> Message:
-    """The first choice's message as it came; {} where the body has none, or another shape than OpenAI's."""
+    """The first choice's message as it came, of a Messages answer the message that it stands for; {} where the body
+    has none."""
     payload = parse_json(step.response_body)
+    if isinstance(payload, dict) and isinstance(payload.get("content"), list):
+        return chat_message(payload, payload["content"])
     choices = payload.get("choices") if isinstance(payload, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
