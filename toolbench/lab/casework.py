@@ -12,7 +12,7 @@ from toolbench.evals.own.definition import OwnCase, case_text
 from toolbench.evals.own.reading import case_of
 from toolbench.lab.facts import column_text
 from toolbench.lab.launching import launch
-from toolbench.lab.models import Case, CaseSet, CaseVersion, Run
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Run
 from toolbench.lab.run_request import RunRequest
 
 MINE = "My cases"
@@ -84,8 +84,11 @@ def try_cases(request: RunRequest, *, owner: AbstractBaseUser | None, confirmed:
 
 
 def free_slug(title: str, prefix: str = "own") -> str:
-    """`own-` and the title's letters, with a number where that is taken."""
+    """`own-` and the title's letters, with a number where that is taken, also by a run whose case is not here."""
     plain = f"{prefix}-{slugify(title)[:MOST_SLUG].strip('-') or 'case'}"
-    taken = set(Case.objects.filter(slug__startswith=plain).values_list("slug", flat=True))
+    taken = {
+        *Case.objects.filter(slug__startswith=plain).values_list("slug", flat=True),
+        *Cell.objects.filter(scenario__startswith=plain).order_by().values_list("scenario", flat=True).distinct(),
+    }
     numbered = (f"{plain}-{number}" for number in range(2, len(taken) + 3))
     return plain if plain not in taken else next(slug for slug in numbered if slug not in taken)

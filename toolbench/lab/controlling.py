@@ -67,7 +67,7 @@ def retry_errored(run_id: int, *, agreed: int = 0) -> int:
     many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeeded when they may send more
     paid requests than are sent without asking and than were `agreed` to."""
     with transaction.atomic():
-        run = _run(run_id)
+        run = _own(run_id)
         errored = run.trials.filter(state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False)
         chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
         if not chosen:
@@ -84,7 +84,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     Raises ConfirmationNeeded as `retry_errored` does."""
     if not 1 <= count <= MOST_ADDED:
         raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
-    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_run(run_id)).first()
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_own(run_id)).first()
     if cell is None:
         raise Refused(f"{_named(run_id)} has no such cell.")
     if cell.config.provider_id is None:
@@ -103,7 +103,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
 def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0, noise: bool = False) -> Run:
     """The same run again, as it was frozen, with the same seeds; `noise` draws sampling seeds anew: an A/A comparison.
     Raises ConfirmationNeeded as `retry_errored` does."""
-    run = _run(run_id)
+    run = _own(run_id)
     gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if gone is not None:
         raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
@@ -130,6 +130,14 @@ def _run(run_id: int) -> Run:
     run = Run.objects.filter(pk=run_id, deleted_at__isnull=True).first()
     if run is None:
         raise Refused(f"There is no run {run_id}.")
+    return run
+
+
+def _own(run_id: int) -> Run:
+    """One that was tried here. Raises Refused."""
+    run = _run(run_id)
+    if run.imported:
+        raise Refused("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
     return run
 
 

@@ -61,3 +61,18 @@ def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_clie
     run.cells.update(scenario="a_case_of_my_own")
     text = owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True).content.decode()
     assert f"All cases of run {run.pk} are private" in text
+
+
+def test_private_cases_leave_only_with_a_tick_and_nothing_of_an_imported_run_is_offered_to_be_sent(
+    owner_client: Client,
+) -> None:
+    run = small_run()
+    run.cells.update(scenario="a_case_of_my_own")
+    page = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert "1 private case may travel with it" in page
+    assert 'value="repeat"' in page
+    response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
+    sent(owner_client, response.getvalue())
+    there = owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/").content.decode()
+    assert "1 private case may travel with it" in there
+    assert 'value="repeat"' not in there

@@ -12,6 +12,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 INDEX = "index.html"
 RUN = "evidence/run.json"
+CASES = "evidence/cases.json"
 TRIALS = "evidence/trials/"
 EVIDENCE = "evidence/"
 

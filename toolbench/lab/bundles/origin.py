@@ -1,6 +1,7 @@
 """Where an imported run comes from."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from toolbench.engine.messages import JsonObject
 
@@ -17,6 +18,7 @@ class Origin:
     imported_at: str = ""
     left_out: tuple[JsonObject, ...] = ()
     private: tuple[str, ...] = ()  # scenarios that go into a bundle only when they are asked for
+    renamed: Mapping[str, str] = field(default_factory=dict)  # there -> here, where a name was taken by something else
     note: str = ""
 
     def plain(self) -> JsonObject:

@@ -1,6 +1,8 @@
 """The plans behind a bundle: frozen layers, the policy they make with the origin of every key, and each scenario's
 prompts and tools as one trial was given them."""
 
+from collections.abc import Mapping
+
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import policy_json, resolve
@@ -18,7 +20,7 @@ def plans_json(chosen: Chosen) -> JsonObject:
         "order_seed": chosen.run.order_seed,
         "engine_version": chosen.run.engine_version,
         "configurations": [_config(config) for config in chosen.configs],
-        "scenarios": list({cell.scenario: _scenario(cell, seeds.get(cell.pk, 0)) for cell in chosen.cells}.values()),
+        "scenarios": list({cell.scenario: _scenario(chosen, cell, seeds) for cell in chosen.cells}.values()),
     }
 
 
@@ -32,11 +34,12 @@ def _config(config: RunConfig) -> JsonObject:
     return {**frozen, "policy": policy_json(resolved.policy), "origins": dict(resolved.origins)}
 
 
-def _scenario(cell: Cell, seed: int) -> JsonObject:
+def _scenario(chosen: Chosen, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:
+    here, seed = chosen.names.get(cell.scenario, cell.scenario), seeds.get(cell.pk, 0)
     named = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
-    if not is_as_it_was(cell.scenario, cell.scenario_version):
+    if not is_as_it_was(here, cell.scenario_version):
         return {**named, "note": "This version is not known here; the requests of its trials hold prompts and tools."}
-    found = find_scenario(cell.scenario, cell.scenario_version)
+    found = find_scenario(here, cell.scenario_version)
     instance = found.draw(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}

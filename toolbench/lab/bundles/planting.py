@@ -1,13 +1,15 @@
 """Making the rows of an imported run: in one transaction, so that it is there whole or not at all."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import DataError, IntegrityError, transaction
 
+from toolbench.lab.bundles.cases import CaseSeed, plant_cases
+from toolbench.lab.bundles.naming import renamed
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.rows import BadRow
@@ -49,6 +51,7 @@ class RunSeed:
     configs: tuple[Columns, ...]
     cells: tuple[CellSeed, ...]
     trials: Iterable[TrialSeed]
+    cases: tuple[CaseSeed, ...] = ()
 
 
 def refuse_twice(sha256: str) -> None:
@@ -59,10 +62,13 @@ def refuse_twice(sha256: str) -> None:
 
 
 def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> Run:
-    """The new run. Nothing of it can be sent again by itself: it knows no provider here. Raises ImportRefused."""
+    """The new run, and the cases it tried. Nothing of it can be sent again by itself: it knows no provider here.
+    Raises ImportRefused."""
     with _all_or_nothing(), transaction.atomic():
-        run = _run(seed, origin, owner)
-        bed = _Bed(run, _configs(run, seed.configs))
+        names = plant_cases(seed.cases, {str(one.cell.get("scenario", "")) for one in seed.cells})
+        private = tuple(names.get(slug, slug) for slug in origin.private)
+        run = _run(seed, replace(origin, private=private, renamed=names), owner)
+        bed = _Bed(run, _configs(run, seed.configs), names)
         bed.cells = _cells(bed, seed.cells)
         count = sum(_trials(bed, some) for some in _batches(seed.trials))
         Run.objects.filter(pk=run.pk).update(trial_count=count)
@@ -75,6 +81,7 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> R
 class _Bed:
     run: Run
     configs: list[RunConfig]
+    names: Mapping[str, str]
     cells: list[Cell] = field(default_factory=list)
 
 
@@ -105,14 +112,14 @@ def _configs(run: Run, given: Sequence[Columns]) -> list[RunConfig]:
 
 
 def _cells(bed: _Bed, given: Sequence[CellSeed]) -> list[Cell]:
-    made = (Cell(**one.cell, run=bed.run, config=_at(bed.configs, one.config)) for one in given)
+    made = (Cell(**renamed(one.cell, bed.names), run=bed.run, config=_at(bed.configs, one.config)) for one in given)
     return Cell.objects.bulk_create(made)
 
 
 def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
     made = [
         Trial(
-            **seed.trial,
+            **renamed(seed.trial, bed.names),
             state=Trial.State.DONE,
             run=bed.run,
             config=_at(bed.configs, seed.config),
@@ -130,7 +137,7 @@ def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
     bodies = (StepBody(**one.body, step=step) for step, (_, one) in zip(steps, pairs, strict=True))
     StepBody.objects.bulk_create(bodies)
     judged = ((trial, columns) for trial, seed in zip(trials, seeds, strict=True) for columns in seed.judgements)
-    Judgement.objects.bulk_create(Judgement(**columns, trial=trial) for trial, columns in judged)
+    Judgement.objects.bulk_create(Judgement(**renamed(columns, bed.names), trial=trial) for trial, columns in judged)
     return len(trials)
 
 

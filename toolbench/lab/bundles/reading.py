@@ -7,7 +7,8 @@ from typing import IO, Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
-from toolbench.lab.bundles.manifest import RUN, TRIALS, Manifest
+from toolbench.lab.bundles.cases import read_cases
+from toolbench.lab.bundles.manifest import CASES, RUN, TRIALS, Manifest
 from toolbench.lab.bundles.opening import Caps, ImportRefused, checked_manifest, evidence_names, open_zip, read_object
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, RunSeed, StepSeed, TrialSeed, plant, refuse_twice
@@ -50,6 +51,7 @@ def _run(whole: dict[str, Any], archive: zipfile.ZipFile, manifest: Manifest) ->
             CellSeed(_place(one, "config"), row_columns(Cell, one.get("cell"))) for one in _list(whole, "cells")
         ),
         trials=_trials(archive, manifest),
+        cases=read_cases(read_object(archive, CASES)) if CASES in manifest.members else (),
     )
 
 

@@ -10,9 +10,11 @@ from typing import IO
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.bundles.choosing import Chosen, choose, private_scenarios
+from toolbench.lab.bundles.cases import cases_json
+from toolbench.lab.bundles.choosing import Chosen, choose
 from toolbench.lab.bundles.figures import config_lines, matrix_json, statistics_json
 from toolbench.lab.bundles.manifest import (
+    CASES,
     INDEX,
     MANIFEST,
     RUN,
@@ -50,15 +52,15 @@ def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Mani
         return _write(_Open(archive, redaction.masker), replace(chosen, left_out=(*chosen.left_out, *unread)))
 
 
-def bundle_pieces(run_id: int) -> Iterator[bytes]:
-    """The bundle without private cases, made on disk first. Raises BundleRefused at once."""
-    choose(run_id)
-    return _pieces(run_id)
+def bundle_pieces(run_id: int, *, private: bool = False) -> Iterator[bytes]:
+    """The bundle, made on disk first. Raises BundleRefused at once."""
+    choose(run_id, private=private)
+    return _pieces(run_id, private)
 
 
-def _pieces(run_id: int) -> Iterator[bytes]:
+def _pieces(run_id: int, private: bool) -> Iterator[bytes]:
     with tempfile.TemporaryFile() as file:
-        write_bundle(run_id, file)
+        write_bundle(run_id, file, private=private)
         file.seek(0)
         while piece := file.read(_PIECE):
             yield piece
@@ -83,6 +85,8 @@ class _Open:
 
 def _write(out: _Open, chosen: Chosen) -> Manifest:
     out.add(RUN, json_text(_run(chosen)))
+    if chosen.cases:
+        out.add(CASES, json_text(cases_json(chosen.cases)))
     places = _Places.of(chosen)
     listed: list[TrialLine] = []
     for number, trial in enumerate(chosen.trials(), start=1):
@@ -137,7 +141,7 @@ def _run(chosen: Chosen) -> JsonObject:
     return {
         "run": run,
         "configs": [row_json(config) for config in chosen.configs],
-        "private": sorted(private_scenarios(chosen.run, chosen.cells)),
+        "private": sorted(chosen.private),
         "cells": [{"config": places[cell.config_id], "cell": row_json(cell)} for cell in chosen.cells],
     }
 

@@ -27,9 +27,10 @@ def whole(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
 
 @require_safe
 def bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """GET /runs/ID/bundle.zip: what `manage.py bundle` writes, without private cases."""
+    """GET /runs/ID/bundle.zip: what `manage.py bundle` writes; with private cases where ?private=1 says so."""
     try:
-        response = StreamingHttpResponse(bundle_pieces(run_id), content_type="application/zip")
+        pieces = bundle_pieces(run_id, private=request.GET.get("private") == "1")
+        response = StreamingHttpResponse(pieces, content_type="application/zip")
     except UnknownRun as unknown:
         raise Http404(str(unknown)) from None
     except BundleRefused as refused:

@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab import controlling
+from toolbench.lab.bundles.choosing import private_cases
 from toolbench.lab.forecast_page import forecast_rest
 from toolbench.lab.frozen_settings import get_frozen_settings
 from toolbench.lab.launch_form import get_launch_choices
@@ -50,6 +51,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
     if not wants_part(request):
         context |= {"judging": get_judging_state(run_id), "forecast": forecast_rest(run_id)}
+        context["private_cases"] = private_cases(run_id)
         context["frozen"] = get_frozen_settings(
             run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
         )
