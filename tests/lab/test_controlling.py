@@ -21,9 +21,12 @@ from toolbench.lab.claiming import claim, has_work
 from toolbench.lab.controlling import Refused
 from toolbench.lab.finishing import finish_runs
 from toolbench.lab.launching import ConfirmationNeeded
+from toolbench.lab.matrix import get_matrix
+from toolbench.lab.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
 from toolbench.lab.resending import resend
 from toolbench.lab.sweeping import providers_waiting, sweep
+from toolbench.lab.tallies import tally
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -94,6 +97,21 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     others = 2 * 6  # two requests each of those that are not tried again
     assert (cell.requests, cell.cost) == (others + 1, 0.5)
     assert cell.input_tokens == 400 * 6 + 900
+
+
+def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 8, "infra": 2})
+    controlling.retry_errored(cell.run_id)
+    cell.trials.filter(state="queued").update(state="done", outcome="pass")
+    recompute_stale()
+    cell.refresh_from_db()
+    counts = tally([cell])
+    given, delivered = counts.given_an_answer(), counts.delivered()
+    assert ((given.k, given.n), (delivered.k, delivered.n)) == ((10, 10), (8, 10))
+    assert counts.errors_retried == 2
+    table = get_matrix(MatrixQuery(scope="real"))
+    assert table.warnings == ("2 trials were tried again after an error: delivered success counts them as failures.",)
 
 
 def test_without_errored_trials_there_is_nothing_to_retry() -> None:

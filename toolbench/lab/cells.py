@@ -87,6 +87,8 @@ WITH answered AS (
         percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p50_ms,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p95_ms,
         count(*) FILTER (WHERE added_by_hand) AS added_by_hand,
+        count(*) FILTER (WHERE errors_retried > 0) AS errors_retried,
+        count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass') AS late_passes,
         count(*) FILTER (WHERE client_lag_ms > %(lag)s) AS saturated,
         jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '') AS upstreams
     FROM answered LEFT JOIN spent USING (id) GROUP BY cell_id
@@ -117,7 +119,8 @@ UPDATE lab_cell AS cell SET stale = false,
     rightly_silent = coalesce(d.rightly_silent, 0), cached_tokens = coalesce(d.cached_tokens, 0),
     reasoning_tokens = coalesce(d.reasoning_tokens, 0),
     first_token_p50_ms = d.first_token_p50_ms, prompt_version = coalesce(d.prompt_version, ''),
-    added_by_hand = coalesce(d.added_by_hand, 0), saturated = coalesce(d.saturated, 0),
+    added_by_hand = coalesce(d.added_by_hand, 0), errors_retried = coalesce(d.errors_retried, 0),
+    late_passes = coalesce(d.late_passes, 0), saturated = coalesce(d.saturated, 0),
     upstreams = coalesce(d.upstreams, '[]'::jsonb)
 FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
 WHERE cell.id = wanted.id

@@ -139,7 +139,7 @@ def counted(line: Line, metric: str) -> tuple[int, int]:
     """k of n of one line."""
     return {
         "given": (line.passed, line.answered),
-        "delivered": (line.passed, line.tried),
+        "delivered": (line.passed - line.late, line.tried),
         "first": (line.first, line.answered),
     }[metric]
 

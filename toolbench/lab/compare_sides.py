@@ -51,8 +51,8 @@ TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INF
 @dataclass(frozen=True, slots=True)
 class Line:
     """Counts of one instance (or, of parity wording, of all its repeats) in one stratum. `asked` says how, by the
-    names of IDENTITY; `ratios` are sums over trials. `error` is the least of its `cells` that went on until they were
-    decided."""
+    names of IDENTITY; `ratios` are sums over trials. `late` passed only when an error was tried again. `error` is the
+    least of its `cells` that went on until they were decided."""
 
     asked: Mapping[str, Any]
     scenario: str
@@ -63,6 +63,7 @@ class Line:
     answered: int
     tried: int
     first: int
+    late: int
     repeating: bool
     ratios: Mapping[str, Clustered]
     cells: frozenset[int]
@@ -83,6 +84,7 @@ class Side:
     concurrency: float | None
     saturated: int
     by_hand: int
+    errors_retried: int
     simulated: bool
     local: bool
     hashes: tuple[str, ...]
@@ -130,6 +132,7 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         concurrency=about["concurrency"],
         saturated=about["saturated"],
         by_hand=about["by_hand"],
+        errors_retried=about["errors_retried"],
         simulated=bool(about["simulated"]),
         local="local" in (about["provider_kinds"] or ()),
         hashes=_sorted(about["hashes"]),
@@ -151,7 +154,8 @@ _ABOUT = {
     "input": Sum("input_tokens"), "output": Sum("output_tokens"), "cost": Sum("cost"),
     "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
     "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
-    "by_hand": Count("pk", filter=Q(added_by_hand=True)), "simulated": BoolOr("run__simulated"),
+    "by_hand": Count("pk", filter=Q(added_by_hand=True)),
+    "errors_retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
     "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),
     "hashes": ArrayAgg("config__policy_hash", distinct=True), "engines": ArrayAgg("engine_version", distinct=True),
     "canonicals": ArrayAgg("config__canonical", distinct=True), "upstreams": ArrayAgg("upstream", distinct=True),
@@ -177,6 +181,7 @@ def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
             answered=row["answered"],
             tried=row["tried"],
             first=row["first"],
+            late=row["late"],
             repeating=bool(row["fixed"]) and 0 < row["answers"] < row["answered"],
             ratios={name: _clustered(row, name) for name in RATIOS},
             cells=frozenset(row["cells"]),
@@ -194,6 +199,7 @@ _COUNTS = {
     "answered": Count("pk", filter=ANSWERED),
     "tried": Count("pk"),
     "first": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
+    "late": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
     "answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
     "fixed": BoolOr("cell__deterministic"),
     "cells": ArrayAgg("cell_id", distinct=True),

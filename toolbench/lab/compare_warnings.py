@@ -27,6 +27,9 @@ def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
             first.saturated, second.saturated
         ),
         "Trials were added by hand after looking: no decision rests on them.": _any(first.by_hand, second.by_hand),
+        "Trials were tried again after an error: delivered success counts them as failures.": _any(
+            first.errors_retried, second.errors_retried
+        ),
         "Trials of these sides went on until something was decided: rates, differences and p-values hold at every "
         "look, nothing is paired, and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _unlike_upstreams(first, second),

@@ -181,9 +181,10 @@ def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
 
 
 def _queue_again(trial_ids: list[int]) -> None:
-    """Back to before the first try; only the execution number stays."""
+    """Back to before the first try; the execution number stays, and that its error was tried again: what came of the
+    first try was delivered, and nothing later undoes it."""
     blank = Trial()
-    fresh = {name: getattr(blank, name) for name in _RESULTS}
+    fresh = {name: getattr(blank, name) for name in _RESULTS} | {"errors_retried": F("errors_retried") + 1}
     Trial.objects.filter(pk__in=trial_ids).update(**fresh, state=Trial.State.QUEUED, started_at=None, finished_at=None)
 
 

@@ -348,6 +348,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     pooled_rows = [row for row in rows if len(row.run_ids) > 1]
     apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
     by_hand = sum(row.tally.added_by_hand for row in rows)
+    retried = sum(row.tally.errors_retried for row in rows)
     saturated = sum(row.tally.saturated for row in rows)
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     found = {
@@ -355,6 +356,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
+        f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
         f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
         "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
     }

@@ -25,6 +25,8 @@ SUMMED = (
     "input_tokens",
     "output_tokens",
     "added_by_hand",
+    "errors_retried",
+    "late_passes",
     "saturated",
     "parity_passed",
     "first_attempt_passed",
@@ -82,6 +84,8 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     added_by_hand: int = 0
+    errors_retried: int = 0
+    late_passes: int = 0
     saturated: int = 0
     parity_passed: int = 0
     first_attempt_passed: int = 0
@@ -160,8 +164,9 @@ class Tally:
         return self.rate(self.passed, self.answered, target)
 
     def delivered(self, target: int | None = None) -> Rate:
-        """Infrastructure and our own deadline count as failures."""
-        return self.rate(self.passed, self.passed + self.failed + self.infra, target)
+        """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
+        whatever came of it."""
+        return self.rate(self.passed - self.late_passes, self.passed + self.failed + self.infra, target)
 
 
 def tally(cells: Iterable[Cell]) -> Tally:

@@ -165,6 +165,7 @@ class TrialRow:
     requests: int
     duration_ms: float | None
     added_by_hand: bool
+    errors_retried: int
     label: str
     finished_at: datetime | None
 
@@ -250,6 +251,7 @@ def _row(trial: Trial) -> TrialRow:
         requests=trial.requests,
         duration_ms=trial.duration_ms,
         added_by_hand=trial.added_by_hand,
+        errors_retried=trial.errors_retried,
         label=trial.label,
         finished_at=trial.finished_at,
     )

@@ -108,7 +108,9 @@ def _count(cell: Cell, until: Until) -> Count:
     assert cell.error is not None
     answered = cell.passed + cell.failed - cell.deadline_failed
     tried = cell.passed + cell.failed + cell.infra
-    return Count(cell.passed, answered if until.rate == "given" else tried, cell.error)
+    if until.rate == "given":
+        return Count(cell.passed, answered, cell.error)
+    return Count(cell.passed - cell.late_passes, tried, cell.error)
 
 
 def _last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:

@@ -163,6 +163,8 @@ class Cell(models.Model):
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
     added_by_hand = models.PositiveIntegerField(default=0)
+    errors_retried = models.PositiveIntegerField(default=0)  # trials tried again after an error: never delivered
+    late_passes = models.PositiveIntegerField(default=0)  # of passed: only when tried again
     saturated = models.PositiveIntegerField(default=0)  # trials measured while the client lagged
     upstreams = models.JSONField(default=list)
     prompt_version = models.CharField(max_length=40, blank=True)  # of its trials, the newest

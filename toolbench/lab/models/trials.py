@@ -37,6 +37,7 @@ class Trial(models.Model):
     plan_hash = models.CharField(max_length=64, blank=True)
     engine_version = models.CharField(max_length=20, blank=True)
     added_by_hand = models.BooleanField(default=False)
+    errors_retried = models.PositiveSmallIntegerField(default=0)  # times a person tried it again after an error
 
     # the lease
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
