@@ -90,6 +90,19 @@ def unseen() -> list[JsonObject]:
     return [replace(tool, description=described).to_openai() for tool in definitions()]
 
 
+def unlike() -> list[JsonObject]:
+    """Such a set whose tools have no key in common."""
+    return [_renamed(tool, str(place)) for place, tool in enumerate(unseen())]
+
+
+def _renamed(tool: JsonObject, sign: str) -> JsonObject:
+    written = json.dumps(tool)
+    for key in ("title", "kind", "priority", "tags", "lines", "text", "done"):
+        written = written.replace(f'"{key}"', f'"{key}_{sign}"')
+    renamed: JsonObject = json.loads(written)
+    return renamed
+
+
 def reading() -> Iterator[Row]:
     """A 2 kB answer of each method from its bytes to a call that was checked."""
     validator = jsonschema_rs.validator_for(PARAMETERS)
@@ -151,12 +164,19 @@ def compiling() -> Iterator[Row]:
         yield Row(f"{constraint}, {TOOLS} tools, first time", partial(_first_time, constraint))
     grammar = compile_constraint(tools, "grammar", Asked()).grammar
     yield Row("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
+    apart = compile_constraint(unlike(), "grammar", Asked()).grammar
+    yield Row(f"grammar, {TOOLS} tools without a common key", partial(_first_time_of, unlike, "grammar"))
+    yield Row("llguidance reads that one", lambda: LLMatcher.validate_grammar(apart))
     yield Row(f"gbnf, {TOOLS} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
     yield Row("the sets alone, as in “first time”", unseen)
 
 
 def _first_time(constraint: str) -> object:
-    return compile_constraint(unseen(), constraint, Asked())
+    return _first_time_of(unseen, constraint)
+
+
+def _first_time_of(made: Callable[[], list[JsonObject]], constraint: str) -> object:
+    return compile_constraint(made(), constraint, Asked())
 
 
 def masking(vocabulary: Vocabulary) -> Iterator[Row]:

@@ -1,26 +1,13 @@
 """Reading the arguments of a call: anything a model sends becomes an object, or a plain reason why not."""
 
-from dataclasses import dataclass
-
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import MAX_DEPTH, is_too_deep, read_json, utf8_size, write_json
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.messages import JsonObject, ReadArguments
 
 OK = "ok"
 INVALID_JSON = "invalid_json"
 TOO_LARGE = "too_large"
 _FENCE = "```"
-
-
-@dataclass(frozen=True, slots=True)
-class ReadArguments:
-    """`status` is ok, invalid_json or too_large; `arguments` is None unless ok. `size` is UTF-8 bytes: of the trimmed,
-    un-fenced text, or of the object as compact JSON. `problem` says what was wrong."""
-
-    status: str
-    size: int
-    arguments: JsonObject | None = None
-    problem: str = ""
 
 
 def read_arguments(raw: object, max_bytes: int) -> ReadArguments:

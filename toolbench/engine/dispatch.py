@@ -7,11 +7,11 @@ scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors
 
 from dataclasses import dataclass
 
-from toolbench.engine.arguments import TOO_LARGE, ReadArguments, read_arguments
+from toolbench.engine.arguments import TOO_LARGE, read_arguments
 from toolbench.engine.envelope import envelope_of, refusal, write_envelope
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
 from toolbench.engine.json_text import copy_json
-from toolbench.engine.messages import Envelope, SchemaError, ToolCall
+from toolbench.engine.messages import Envelope, ReadArguments, SchemaError, ToolCall
 from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.engine.validation import schema_errors
@@ -32,7 +32,7 @@ class Dispatched:
 
 def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
     """Decides whether the call may run; runs nothing."""
-    read = read_arguments(call.arguments, policy.max_tool_args_bytes)
+    read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes)
     tool = find_tool(call.name, tools, policy.tool_name_aliases)
     name = tool.name if tool else call.name.strip()
     if read.arguments is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
-from toolbench.engine.messages import Finding, JsonObject, ParseError, TransformChange
+from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import Read, snippet
 from toolbench.engine.repairs import Repaired, repair
@@ -17,9 +17,10 @@ MODES = {"native": "tool_use", "text_json": "json_fallback"}
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The calls, with the arguments of some written anew, and what is to be said of them."""
+    """The calls, with the arguments of some written anew, what was read of each, and what is to be said of them."""
 
     calls: list[JsonObject]
+    reads: list[ReadArguments | None]
     changes: tuple[TransformChange, ...] = ()
     findings: tuple[Finding, ...] = ()
     parse_errors: tuple[ParseError, ...] = ()
@@ -34,23 +35,26 @@ def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: b
     """`calls` are in OpenAI's shape, asked for in this mode; `cut` says that the answer was ended from outside. What
     broke off is read but left as it came, so that it is refused."""
     mended = list(calls)
+    reads: list[ReadArguments | None] = []
     changes: list[TransformChange] = []
     findings: list[Finding] = []
     errors: list[ParseError] = []
     for place, call in enumerate(calls):
         written = _arguments(call)
-        problem = _problem(written, policy.max_tool_args_bytes)
-        if not problem:
+        read = read_arguments(written, policy.max_tool_args_bytes)
+        reads.append(read if written is not None else None)  # an empty object will stand in its place
+        if read.status != INVALID_JSON:
             continue
         found = repair(written, policy.argument_repairs, cut=cut) if isinstance(written, str) else None
         path = f"$.tool_calls[{place}].function.arguments"
-        errors.append(parse_error(mode, problem, str(written), call=place, repaired=found))
+        errors.append(parse_error(mode, read.problem, str(written), call=place, repaired=found))
         if found is not None:
             findings.append(repair_finding(found, path))
         if found is not None and not found.truncated:
             mended[place] = {**call, "function": {**call["function"], "arguments": found.text}}
+            reads[place] = None
             changes += repair_changes(str(written), found, path)
-    return Mended(mended, tuple(changes), tuple(findings), tuple(errors))
+    return Mended(mended, reads, tuple(changes), tuple(findings), tuple(errors))
 
 
 def unread_calls(read: Read, mode: str) -> tuple[ParseError, ...]:
@@ -92,9 +96,3 @@ def repair_changes(before: str, found: Repaired, path: str) -> tuple[TransformCh
 def _arguments(call: JsonObject) -> Any:
     function = call.get("function")
     return function.get("arguments") if isinstance(function, dict) else None
-
-
-def _problem(written: Any, max_bytes: int) -> str:
-    """Why the arguments are no object; "" where they are one, and where they are too large to be looked at."""
-    read = read_arguments(written, max_bytes)
-    return read.problem if read.status == INVALID_JSON else ""

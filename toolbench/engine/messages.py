@@ -11,12 +11,25 @@ ATTEMPTS = ("call_in_text", "parse_error", "unasked_tool_calls")  # findings tha
 
 
 @dataclass(frozen=True, slots=True)
+class ReadArguments:
+    """`status` is ok, invalid_json or too_large; `arguments` is None unless ok. `size` is UTF-8 bytes: of the trimmed,
+    un-fenced text, or of the object as compact JSON. `problem` says what was wrong."""
+
+    status: str
+    size: int
+    arguments: JsonObject | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it. `arguments` is what came over the wire: a string, an object or anything else."""
+    """One call as the model made it. `arguments` is what came over the wire: a string, an object or anything else;
+    `read` what was made of them, where they were read already."""
 
     id: str
     name: str
     arguments: object = None
+    read: ReadArguments | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

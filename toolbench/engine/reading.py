@@ -1,6 +1,5 @@
 """What an answer says, and the forms in which models write calls into text."""
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import parse
-from toolbench.engine.json_text import read_json, write_json
+from toolbench.engine.json_text import read_json_at, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
 
 SNIPPET = 200  # characters of an answer quoted in a finding
@@ -21,7 +20,6 @@ WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
 
 _MARKS = "<[{("  # one of these stands in a call of any dialect
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +144,8 @@ def _fenced(text: str, start: int, inside: int) -> Block:
 def _value_at(text: str, start: int) -> tuple[Any, int] | None:
     """The JSON value that begins at `start` and where it ends; None when it is not JSON or too deep."""
     try:
-        _, end = _DECODER.raw_decode(text, start)
-        return read_json(text[start:end]), end
-    except (ValueError, RecursionError, BadJson):
+        return read_json_at(text, start)
+    except BadJson:
         return None
 
 

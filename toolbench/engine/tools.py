@@ -70,4 +70,4 @@ class ToolRegistry:
 
     def find(self, name: str) -> ToolDefinition | None:
         """The exposed tool of exactly this name, or None."""
-        return next((d for d in self.exposed() if d.name == name), None)
+        return next((d for d in self.definitions if d.name == name and d.exposed_to_model), None)

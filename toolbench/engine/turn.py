@@ -15,7 +15,7 @@ from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
 from toolbench.engine.mending import mend_calls, mode_of, unread_calls
-from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, Turn
+from toolbench.engine.messages import JsonObject, Message, ReadArguments, ToolCall, TransformChange, Turn
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
@@ -228,7 +228,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     return Turn(
         message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
         text=read.text,
-        calls=tuple(map(_tool_call, kept)),
+        calls=tuple(map(_tool_call, kept, mended.reads)),
         calls_found=tuple(map(_tool_call, read.calls)),
         ignored_calls=len(calls) - len(kept),
         finish_reason=answer.finish_reason,
@@ -260,9 +260,9 @@ def _renamed(call: JsonObject, new_id: str) -> JsonObject:
     return {**call, "id": new_id, "type": "function", "function": named}
 
 
-def _tool_call(call: JsonObject) -> ToolCall:
+def _tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
     function = _function(call)
-    return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"))
+    return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"), read)
 
 
 def _function(call: JsonObject) -> JsonObject:

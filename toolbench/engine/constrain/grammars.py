@@ -5,6 +5,7 @@ from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.constrain.forms import Form, form_named
 from toolbench.engine.constrain.gbnf import Grammar
 from toolbench.engine.constrain.gbnf_text import json_literal, literal, repeated
+from toolbench.engine.constrain.sharing import share_parts
 from toolbench.engine.errors import PlanError
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject
@@ -49,7 +50,7 @@ def _formatted(grammar: Grammar, answers: Answers, limits: Limits, form: Form) -
 def llguidance(answers: Answers, limits: Limits, format: str = "") -> str:
     """In llguidance's Lark, with compact white space; `answers` in the dialect grammar. Takes and raises as `gbnf`."""
     if not format:
-        return f"%llguidance {{}}\nstart: %json {write_json({**COMPACT, **as_schema(answers)})}"
+        return f"%llguidance {{}}\nstart: %json {write_json({**COMPACT, **share_parts(as_schema(answers))})}"
     form = form_named(format)
     _check(answers, form)
     lines = []

@@ -64,7 +64,7 @@ class Normaliser:
         """The schema of a tool's arguments; `tool` is its `function`, `place` its place in the set. Raises PlanError
         for a schema that refers to what is not there, or that grows without bound."""
         parameters = tool.get("parameters") or {}
-        if not isinstance(parameters, Mapping):
+        if not isinstance(parameters, dict):
             raise PlanError(f"tool {tool['name']}: its parameters are no JSON Schema object")
         self._tool, self._names, self._open = f"t{place}", {}, ()
         self._references = References(parameters, str(tool["name"]))
@@ -88,7 +88,7 @@ class Normaliser:
         self._parts += 1
         if self._parts > MOST_PARTS:
             raise PlanError(f"the schemas of the tools have more than {MOST_PARTS} parts with references written out")
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             return self._anything(ANY_LEVELS)
         if depth > DEEPEST:
             self.drop(path, "depth", DEEPEST, "anything")
@@ -104,8 +104,10 @@ class Normaliser:
 
     def _recursive(self, part: Mapping[str, Any]) -> str:
         """The pointer of a schema that is nothing but a reference which leads back to itself, else ""."""
+        if "$ref" not in part and "allOf" not in part:
+            return ""
         said = [keyword for keyword in part if keyword not in ANNOTATIONS]
-        if said == ["allOf"] and len(part["allOf"]) == 1 and isinstance(part["allOf"][0], Mapping):
+        if said == ["allOf"] and len(part["allOf"]) == 1 and isinstance(part["allOf"][0], dict):
             return self._recursive(part["allOf"][0])
         pointer = part["$ref"] if said == ["$ref"] else ""
         target = self._references.target(pointer) if pointer else None
@@ -118,7 +120,7 @@ class Normaliser:
             name = self._names[pointer] = f"{self._tool}_{len(self._names)}"
             before, self._open = self._open, (*self._open, pointer)
             target = self._references.target(pointer)
-            while isinstance(target, Mapping) and self._recursive(target) and self._recursive(target) not in self._open:
+            while isinstance(target, dict) and self._recursive(target) and self._recursive(target) not in self._open:
                 self._open = (*self._open, self._recursive(target))
                 target = self._references.target(self._recursive(target))
             self.definitions[name] = self._schema(target, path, depth + 1) or self._endless(path, pointer)
@@ -132,7 +134,7 @@ class Normaliser:
     def _flat(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
         """The same without `$ref` and `allOf` at its top."""
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
-        if depth > DEEPEST:
+        if depth > DEEPEST or len(result) == len(part):
             return result
         others = list(part.get("allOf") or ())
         pointer = part.get("$ref")
@@ -142,7 +144,7 @@ class Normaliser:
                 self.drop(path, "$ref", pointer)
             others.append(target)
         for other in others:
-            if isinstance(other, Mapping):
+            if isinstance(other, dict):
                 flat = self._flat(other, path, depth + 1)
                 result = merged(result, flat, lambda keyword, value: self.drop(path, keyword, value))
         return result
@@ -180,6 +182,8 @@ class Normaliser:
 
     def _types(self, flat: JsonObject) -> list[str]:
         given = flat.get("type")
+        if isinstance(given, str) and "nullable" not in flat:
+            return [given]
         named = [given] if isinstance(given, str) else given if isinstance(given, list) else []
         if not named and "enum" not in flat and "const" not in flat:
             named = [kind for keyword, kind in IMPLIED.items() if keyword in flat][:1]
@@ -230,7 +234,7 @@ class Normaliser:
         properties = flat.get("properties")
         named = {
             name: self._schema(part, f"{path}.properties.{name}", depth + 1)
-            for name, part in (properties.items() if isinstance(properties, Mapping) else ())
+            for name, part in (properties.items() if isinstance(properties, dict) else ())
             if part is not False
         }
         required = [name for name in flat.get("required") or () if isinstance(name, str)]
@@ -238,7 +242,7 @@ class Normaliser:
             named.setdefault(name, self._anything(ANY_LEVELS))
         if self._dialect.strict:
             return self._strict_object(flat, path, named, required)
-        others = self._others(flat, path, depth, closed=bool(named) or isinstance(properties, Mapping))
+        others = self._others(flat, path, depth, closed=bool(named) or isinstance(properties, dict))
         counts = self._counts(flat, path, others, counted=named.keys() <= set(required))
         kept = {"properties": named} if named or others is False else {}
         needed = [name for name in named if name in required]
@@ -260,7 +264,7 @@ class Normaliser:
         carry what one of them asks for."""
         given = flat.get("additionalProperties")
         patterns = flat.get("patternProperties")
-        if isinstance(patterns, Mapping) and patterns and "patternProperties" not in self._dialect.keeps:
+        if isinstance(patterns, dict) and patterns and "patternProperties" not in self._dialect.keeps:
             self.drop(path, "patternProperties", patterns, "any name may have such a value")
             parts = [
                 self._schema(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in patterns.items()
@@ -272,7 +276,7 @@ class Normaliser:
 
     def _patterns(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
         given = flat.get("patternProperties")
-        if not isinstance(given, Mapping) or "patternProperties" not in self._dialect.keeps:
+        if not isinstance(given, dict) or "patternProperties" not in self._dialect.keeps:
             return {}
         return {name: self._schema(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in given.items()}
 

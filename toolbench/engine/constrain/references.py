@@ -45,7 +45,7 @@ class References:
         return reached
 
     def _step(self, found: Any, part: str, pointer: str) -> Any:
-        if isinstance(found, Mapping) and part in found:
+        if isinstance(found, dict) and part in found:
             return found[part]
         if isinstance(found, list) and part.isdigit() and int(part) < len(found):
             return found[int(part)]
@@ -61,7 +61,7 @@ def _references(part: Any) -> Iterator[str]:
     waiting = [part]
     while waiting:
         found = waiting.pop()
-        if isinstance(found, Mapping):
+        if isinstance(found, dict):
             if isinstance(found.get("$ref"), str):
                 yield found["$ref"]
             waiting += [value for name, value in found.items() if name not in VALUES]
