@@ -1,12 +1,15 @@
 """What is taken away: the case study's seven columns first, unchanged, ours after them."""
 
+from dataclasses import replace
+
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab import catalogue
-from toolbench.lab.matrix_export import SEVEN, export_matrix
-from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.matrix_export import FIGURES, SEVEN, export_matrix
+from toolbench.lab.matrix_query import SPLIT, MatrixQuery
+from toolbench.lab.metrics import METRICS
 from toolbench.lab.models import RunConfig
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +34,31 @@ def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> No
     assert row["control_ok (chat_only)"] == "9/10"
     assert row["top tool failures"] == "long_arguments_guard x4; happy_path x1; ASSERTION_FAILED x5"
     assert (row["given_ok"], row["given_of"]) == (15, 20)
+
+
+def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
+    cell = make_cell(config)
+    make_trial(cell, "pass", call_expected=False, first_token_ms=40.0, missing_calls=1)
+    recompute_all()
+    table = export_matrix(REAL)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert set(METRICS) <= {name.removesuffix("_of") for name in table.columns} | set(FIGURES)
+    assert (row["missing_calls_ok"], row["missing_calls_of"]) == (1, row["schema_of"])
+    assert (row["trigger_precision_ok"], row["trigger_precision_of"]) == (0, 1)
+    assert row["first_token_ms"] == 40.0
+    assert (row["control_ok"], row["control_of"]) == (9, 10)
+    assert row["pass_hat_3"] is not None
+
+
+def test_rows_split_by_prompt_version_stay_split(config: RunConfig) -> None:
+    for version, outcome in (("1", "pass"), ("2", "fail")):
+        make_trial(make_cell(config, f"happy_{version}"), outcome, prompt_version=version, duration_ms=5.0)
+    recompute_all()
+    table = export_matrix(replace(REAL, prompt=SPLIT))
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    told = {row["prompt_version"]: (row["tool_ok"], row["p95_ms"], row["top tool failures"]) for row in rows}
+    assert told["1"] == ("1/1", 5, "-")
+    assert told["2"] == ("0/1", 5, "happy_2 x1; ASSERTION_FAILED x1")
 
 
 @pytest.mark.parametrize(("count", "index"), [(1, 0), (4, 3), (10, 9), (20, 19), (21, 19), (40, 38)])

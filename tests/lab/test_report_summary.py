@@ -7,6 +7,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
 from tests.lab.report_fields import fields
+from toolbench.lab.metrics import METRICS
 from toolbench.lab.models import Run
 from toolbench.lab.report import report_files
 
@@ -66,6 +67,17 @@ def test_both_rates_stand_under_our_key_with_their_intervals() -> None:
     assert (answered["k"], answered["n"], answered["rate"]) == (8, 10, 0.8)
     assert (answered["low"], answered["high"]) == (0.4902, 0.9433)
     assert (delivered["k"], delivered["n"]) == (8, 20)
+
+
+def test_every_metric_stands_under_our_key_with_its_denominator() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "pass", arguments_asked=3, arguments_right=2, first_token_ms=12.0)
+    found = file(cell.run, "summary.json")["models"][0]["toolbench"]["metrics"]
+    assert set(found) == set(METRICS)
+    assert (found["arguments"]["k"], found["arguments"]["n"]) == (2, 3)
+    assert found["arguments"]["of"] == METRICS["arguments"].denominator
+    assert found["first_token"] == {"of": METRICS["first_token"].denominator, "low": 12.0, "high": 12.0, "unit": "ms"}
+    assert found["cost"]["low"] is None
 
 
 def test_repeats_of_a_deterministic_endpoint_have_no_interval() -> None:

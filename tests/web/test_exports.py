@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 from toolbench.lab.matrix_export import ExportTable
 from toolbench.web.exports import as_csv, as_json, as_markdown
@@ -25,3 +26,8 @@ def test_markdown_keeps_its_columns_whatever_is_inside() -> None:
     lines = [line for line in as_markdown(TABLE).splitlines() if line.startswith("|")]
     assert lines[0] == "| model | tool_ok | cost |"
     assert lines[3] == "| a\\|b&lt;i> | - | 0.5 |"
+
+
+def test_markdown_has_the_brief_columns_where_a_table_names_them() -> None:
+    lines = as_markdown(replace(TABLE, brief=("cost", "model"))).splitlines()
+    assert lines[-1] == "| 0.5 | a\\|b&lt;i> |"

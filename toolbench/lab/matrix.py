@@ -12,7 +12,7 @@ from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.matrix_query import SPLIT, MatrixQuery
-from toolbench.lab.metrics import METRICS, Figure, Metric, Pool, pooled_with, rate_for
+from toolbench.lab.metrics import METRICS, Counted, Figure, Metric, value_of
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.rates import Rate
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
@@ -69,6 +69,12 @@ class MatrixRow:
     published: str
     trials: TrialFilter  # those behind the dots
     prompt: str | None = None
+
+    @property
+    def counted(self) -> Counted:
+        parts = tuple(one.tally for one in self.scenarios if not one.control)
+        first_token = _span(one.first_token for one in self.scenarios)
+        return Counted(self.tally, self.control, parts, self.p50, self.p95, first_token)
 
     @property
     def trials_query(self) -> str:
@@ -226,13 +232,9 @@ def _row(
     first = lines[0]
     config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
     run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
-    p50, p95 = _span(one.p50 for one in scenarios), _span(one.p95 for one in scenarios)
     metric = METRICS[query.metric]
-    parts = tuple(one.tally for one in scenarios if not one.control)
-    token = _span(one.first_token for one in scenarios)
-    pool = Pool(pooled_with(metric, tally, control), parts, p50, p95, token)
     prompt = first["prompt_version"] if query.prompt == SPLIT else None
-    return MatrixRow(
+    row = MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
         kind=first["provider_kind"],
@@ -243,10 +245,10 @@ def _row(
         again=False,
         tally=tally,
         control=control,
-        rate=rate_for(metric, tally, control, target=query.target),
-        figure=metric.figure(pool) if metric.figure else None,
-        p50=p50,
-        p95=p95,
+        rate=None,
+        figure=None,
+        p50=_span(one.p50 for one in scenarios),
+        p95=_span(one.p95 for one in scenarios),
         scenarios=scenarios,
         config_ids=config_ids,
         run_ids=run_ids,
@@ -258,6 +260,8 @@ def _row(
         trials=_trials(first, query, group="control" if metric.of_control else group),
         prompt=prompt,
     )
+    value = value_of(metric, row.counted, target=query.target)
+    return replace(row, rate=value.rate, figure=value.figure)
 
 
 def _scenario(line: dict[str, Any]) -> ScenarioSums:

@@ -1,8 +1,8 @@
 """The matrix as a table to take away: the case study's seven columns first, by its rules, ours after them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
@@ -10,7 +10,7 @@ from django.db.models.functions import RowNumber
 from toolbench.evals.rounding import half_up, written
 from toolbench.lab.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
 from toolbench.lab.matrix_query import SPLIT, MatrixQuery
-from toolbench.lab.metrics import METRICS, Figure, cost_per_success, tokens_per_trial
+from toolbench.lab.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.models import Trial
 from toolbench.lab.published import CONTROL, Published, get_published
 from toolbench.lab.rates import Rate
@@ -34,11 +34,20 @@ OURS = (
     "instances",
     "answers",
     "simulated",
+    "prompt_version",
     "runs",
     "trials",
 )
-RATES = ("given", "delivered", "first", "structured", "schema", "parse", "repaired", "ended")
-FIGURES = ("p50_ms", "p95_ms_from_60", "tokens_per_trial", "cost_per_success")
+FIGURES = {
+    "p50": "p50_ms",
+    "p95": "p95_ms_from_60",
+    "first_token": "first_token_ms",
+    "tokens": "tokens_per_trial",
+    "cached": "cached_tokens_per_trial",
+    "reasoning": "reasoning_tokens_per_trial",
+    "cost": "cost_per_success",
+}  # figures whose columns are not called as their metrics are
+BRIEF = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
 TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 Value = str | int | float | bool | None
@@ -46,12 +55,14 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """`rows` have one value per column; None is what is not known, never 0."""
+    """`rows` have one value per column; None is what is not known, never 0. `brief` are the columns of a form that is
+    read and not computed with, () for all."""
 
     title: str
     notes: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+    brief: tuple[str, ...] = ()
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
@@ -61,27 +72,30 @@ def export_matrix(query: MatrixQuery) -> ExportTable:
 
 def _measured(query: MatrixQuery) -> ExportTable:
     """Six queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
-    matrix = get_matrix(replace(query, prompt="" if query.prompt == SPLIT else query.prompt))
-    trials = _trials(matrix)
-    slowest, failures = _parity_p95(trials), _failures(trials)
-    columns = (*SEVEN, *OURS, *_rate_columns(), *FIGURES, *COUNTS)
+    matrix = get_matrix(query)
+    trials, identity = _trials(matrix), _identity(query)
+    slowest, failures = _parity_p95(trials, identity), _failures(trials, identity)
+    columns = (*SEVEN, *OURS, *_columns(METRICS.values()), *COUNTS)
     rows = tuple(
         (*_seven(row, slowest.get(_key(row)), failures.get(_key(row), "-")), *_ours(row)) for row in matrix.rows
     )
+    brief = (*SEVEN, *OURS, *_columns(METRICS[name] for name in BRIEF), *COUNTS)
     simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
     notes = (
         "tool_ok counts by the case study’s rule, infrastructure as failure; the columns after the seventh are ours.",
         "Intervals are Wilson 95 % unless the last column says otherwise: they speak of further repeats of these "
         "scenarios, not of tool calling.",
+        "Every metric is explained with its denominator and an example in docs/metrics.md.",
         *(simulated if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
     )
-    return ExportTable("Matrix, measured here", notes, columns, rows)
+    return ExportTable("Matrix, measured here", notes, columns, rows, brief)
 
 
 def _key(row: MatrixRow) -> tuple[object, ...]:
     asked = {**row.asked, "stream": bool(row.asked["stream"])}
-    return (row.provider, row.kind, row.model, row.profile, *asked.values())
+    split = () if row.prompt is None else (row.prompt,)
+    return (row.provider, row.kind, row.model, row.profile, *asked.values(), *split)
 
 
 def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
@@ -101,16 +115,14 @@ def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...
 
 def _ours(row: MatrixRow) -> tuple[Value, ...]:
     tally = row.tally
-    rates = [value for name in RATES for value in _rate_values(_rate(name, row))]
-    figures = (row.p50, row.p95, tokens_per_trial(tally), cost_per_success(tally))
     return (
         row.provider,
         *row.asked.values(),
         row.simulated,
+        row.prompt,
         " ".join(map(str, row.run_ids)),
         tally.done,
-        *rates,
-        *(_figure(figure) for figure in figures),
+        *(value for metric in METRICS.values() for value in _values(metric, row)),
         tally.infra,
         tally.not_applicable,
         tally.cancelled,
@@ -120,18 +132,22 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
     )
 
 
-def _rate(name: str, row: MatrixRow) -> Rate | None:
-    metric = METRICS[name]
-    return metric.rate(row.tally, None) if metric.rate else None
-
-
-def _rate_columns() -> tuple[str, ...]:
+def _columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """Five of a rate, one of a figure."""
     parts = ("ok", "of", "rate", "low", "high")
-    return tuple(f"{name}_{part}" for name in RATES for part in parts)
+    named = (
+        [f"{one.name}_{part}" for part in parts] if one.rate else [FIGURES.get(one.name, one.name)] for one in metrics
+    )
+    return tuple(name for names in named for name in names)
 
 
-def _rate_values(rate: Rate | None) -> tuple[Value, ...]:
-    if rate is None or not rate.n:
+def _values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
+    found = value_of(metric, row.counted)
+    return (_figure(found.figure),) if found.rate is None else _rate_values(found.rate)
+
+
+def _rate_values(rate: Rate) -> tuple[Value, ...]:
+    if not rate.n:
         return (0, 0, None, None, None)
     share = half_up(rate.k / rate.n, 4)
     ends = (None, None) if rate.withheld else (half_up(rate.low, 4), half_up(rate.high, 4))
@@ -152,12 +168,12 @@ def _trials(matrix: Matrix) -> QuerySet[Trial]:
     return Trial.objects.filter(cell__in=cells, outcome__in=TRIED).order_by()
 
 
-def _identity() -> tuple[str, ...]:
-    return tuple(name if name == "instance_kind" else f"config__{name}" for name in KEY)
+def _identity(query: MatrixQuery) -> tuple[str, ...]:
+    split = ("cell__prompt_version",) if query.prompt == SPLIT else ()
+    return (*(name if name == "instance_kind" else f"config__{name}" for name in KEY), *split)
 
 
-def _parity_p95(trials: QuerySet[Trial]) -> Mapping[tuple[object, ...], float]:
-    identity = _identity()
+def _parity_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
     placed = trials.filter(duration_ms__isnull=False).annotate(
         place=Window(RowNumber(), partition_by=identity, order_by="duration_ms"),
         of=Window(Count("pk"), partition_by=identity),
@@ -166,9 +182,8 @@ def _parity_p95(trials: QuerySet[Trial]) -> Mapping[tuple[object, ...], float]:
     return {tuple(row[:-1]): row[-1] for row in at}
 
 
-def _failures(trials: QuerySet[Trial]) -> Mapping[tuple[object, ...], str]:
+def _failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], str]:
     """The two scenarios that failed most and the most frequent category, in the case study's words."""
-    identity = _identity()
     failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
     counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
     scenarios: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)

@@ -48,6 +48,35 @@ class Metric:
         return f"metric-{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a row's values are taken from: its tool scenarios' sum and parts, its controls' sum, and times."""
+
+    tools: Tally
+    control: Tally
+    parts: tuple[Tally, ...] = ()
+    p50: Figure | None = None
+    p95: Figure | None = None
+    first_token: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One of the two; a rate of no trials, or no figure, where nothing was counted."""
+
+    rate: Rate | None
+    figure: Figure | None
+
+
+def value_of(metric: Metric, counted: Counted, *, target: int | None = None) -> MetricValue:
+    rate = rate_for(metric, counted.tools, counted.control, target=target)
+    if metric.figure is None:
+        return MetricValue(rate, None)
+    whole = pooled_with(metric, counted.tools, counted.control)
+    pool = Pool(whole, counted.parts, counted.p50, counted.p95, counted.first_token)
+    return MetricValue(rate, metric.figure(pool))
+
+
 def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: int | None = None) -> Rate | None:
     """The metric's rate over what it speaks of; None where it is a figure."""
     if metric.rate is None:

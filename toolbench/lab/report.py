@@ -3,7 +3,7 @@ own reports, so that what reads those reads these."""
 
 import tempfile
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +12,12 @@ from django.db.models import Prefetch
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.cells import recompute_stale
-from toolbench.lab.models import Run, RunConfig, Step, Trial
+from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.report_findings import Quirks, findings, findings_json
 from toolbench.lab.report_json import json_bytes
 from toolbench.lab.report_labels import config_labels
 from toolbench.lab.report_matrix import matrix_markdown
-from toolbench.lab.report_rates import config_rates
+from toolbench.lab.report_rates import metrics_json, rates_of
 from toolbench.lab.report_summary import ConfigReport, by_scenario, by_scenario_and_strategy, mark, summary
 from toolbench.lab.report_trial import TrialReport, TrialWriter
 
@@ -107,12 +107,15 @@ class _Gathered:
         self.quirks.update((model, kind, name) for kind, name in report.quirks)
 
     def configs(self, configs: Sequence[RunConfig], writer: TrialWriter) -> tuple[ConfigReport, ...]:
-        cells = tuple(configs[0].run.cells.all()) if configs else ()
+        cells: dict[int, list[Cell]] = defaultdict(list)
+        for cell in configs[0].run.cells.all() if configs else ():
+            cells[cell.config_id].append(cell)
         return tuple(
             ConfigReport(
                 config=config,
                 label=writer.labels[config.pk],
-                rates=config_rates(config, cells),
+                rates=rates_of(cells[config.pk]),
+                metrics=metrics_json(cells[config.pk]),
                 policy=writer.policy(config, ""),
                 rows=self.rows.get(config.pk, []),
             )

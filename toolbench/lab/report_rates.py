@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.rounding import half_up
+from toolbench.lab.metrics import METRICS, MetricValue, value_of
 from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.rates import Rate
+from toolbench.lab.run_metrics import counted
 from toolbench.lab.tallies import Tally, tally
 
 
@@ -31,6 +33,20 @@ class ConfigRates:
             }
             for name, sums in parts.items()
         }
+
+
+def metrics_json(cells: Sequence[Cell]) -> JsonObject:
+    """Every metric of one configuration's cells, each with its denominator in words; null where nothing was
+    counted."""
+    of = counted(cells)
+    return {name: {"of": metric.denominator} | _value_json(value_of(metric, of)) for name, metric in METRICS.items()}
+
+
+def _value_json(value: MetricValue) -> JsonObject:
+    if value.rate is not None:
+        return rate_json(value.rate)
+    figure = value.figure
+    return {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
 
 
 def config_rates(config: RunConfig, cells: Iterable[Cell]) -> ConfigRates:

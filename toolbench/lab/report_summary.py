@@ -35,6 +35,7 @@ class ConfigReport:
     config: RunConfig
     label: ConfigLabel
     rates: ConfigRates
+    metrics: JsonObject
     policy: Policy | None
     rows: Sequence[JsonObject]
 
@@ -93,6 +94,7 @@ def _ours(report: ConfigReport) -> JsonObject:
         "policy_hash": config.policy_hash,
         "true_rates": config.true_rates or None,
         "rates": report.rates.plain(),
+        "metrics": report.metrics,
         "failure_classes": _failure_classes(report.rows),
     }
 

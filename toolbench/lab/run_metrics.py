@@ -5,20 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.statistics import P95_LEAST
-from toolbench.lab.metrics import GROUPS, Figure, Metric, Pool, pooled_with, rate_for
+from toolbench.lab.metrics import GROUPS, Counted, Figure, Metric, MetricValue, value_of
 from toolbench.lab.models import Cell, Run, RunConfig
-from toolbench.lab.rates import Rate
-from toolbench.lab.tallies import Tally, tally
+from toolbench.lab.tallies import tally
 
 MOST_CONFIGS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class MetricValue:
-    """At most one of the two; neither where nothing was counted."""
-
-    rate: Rate | None
-    figure: Figure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +28,6 @@ class RunMetrics:
     groups: tuple[tuple[str, tuple[MetricLine, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    tools: Tally
-    control: Tally
-    parts: tuple[Tally, ...]
-    cells: tuple[Cell, ...]
-
-
 def get_run_metrics(run_id: int) -> RunMetrics:
     """Three queries. Raises Run.DoesNotExist for an unknown run."""
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
@@ -52,30 +35,28 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in run.cells.all():
         by_config[cell.config_id].append(cell)
-    counted = [_counted(by_config[config.pk]) for config in configs[:MOST_CONFIGS]]
-    groups = ((title, tuple(_lines(metrics, counted))) for title, metrics in GROUPS.items())
+    of = [counted(by_config[config.pk]) for config in configs[:MOST_CONFIGS]]
+    groups = ((title, tuple(_lines(metrics, of))) for title, metrics in GROUPS.items())
     return RunMetrics(run, configs[:MOST_CONFIGS], max(0, len(configs) - MOST_CONFIGS), tuple(groups))
 
 
-def _counted(cells: Sequence[Cell]) -> _Counted:
+def counted(cells: Sequence[Cell]) -> Counted:
+    """Of one configuration's cells."""
     tools = tuple(cell for cell in cells if not cell.control)
+    times = (_span(tools, name) for name in ("p50_ms", "p95_ms", "first_token_p50_ms"))
     control = tally(cell for cell in cells if cell.control)
-    return _Counted(tally(tools), control, tuple(tally([cell]) for cell in tools), tools)
+    return Counted(tally(tools), control, tuple(tally([cell]) for cell in tools), *times)
 
 
-def _lines(metrics: Sequence[Metric], counted: Sequence[_Counted]) -> list[MetricLine]:
-    lines = [MetricLine(metric, tuple(_value(metric, one) for one in counted)) for metric in metrics]
+def _lines(metrics: Sequence[Metric], of: Sequence[Counted]) -> list[MetricLine]:
+    lines = [MetricLine(metric, tuple(_value(metric, one) for one in of)) for metric in metrics]
     return [line for line in lines if any(value.rate or value.figure for value in line.values)]
 
 
-def _value(metric: Metric, counted: _Counted) -> MetricValue:
-    rate = rate_for(metric, counted.tools, counted.control)
-    if rate is not None:
-        return MetricValue(rate if rate.n else None, None)
-    times = {name: _span(counted.cells, name) for name in ("p50_ms", "p95_ms", "first_token_p50_ms")}
-    whole = pooled_with(metric, counted.tools, counted.control)
-    pool = Pool(whole, counted.parts, times["p50_ms"], times["p95_ms"], times["first_token_p50_ms"])
-    return MetricValue(None, metric.figure(pool) if metric.figure else None)
+def _value(metric: Metric, of: Counted) -> MetricValue:
+    """Neither rate nor figure where nothing was counted."""
+    value = value_of(metric, of)
+    return value if value.rate is None or value.rate.n else MetricValue(None, None)
 
 
 def _span(cells: Sequence[Cell], column: str) -> Figure | None:

@@ -25,12 +25,14 @@ def as_json(table: ExportTable) -> str:
 
 
 def as_markdown(table: ExportTable) -> str:
+    """The brief columns where the table has some: all of them are for programs."""
+    places = [table.columns.index(name) for name in table.brief or table.columns]
     lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
-    lines += [_line(table.columns), _line(["---"] * len(table.columns))]
-    return "\n".join([*lines, *(_line([_cell(value) for value in row]) for row in table.rows), ""])
+    lines += [_line([table.columns[place] for place in places]), _line(["---"] * len(places))]
+    return "\n".join([*lines, *(_line([_cell(row[place]) for place in places]) for row in table.rows), ""])
 
 
-def _line(cells: "tuple[str, ...] | list[str]") -> str:
+def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
