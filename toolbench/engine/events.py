@@ -44,6 +44,8 @@ class Request:
     stream: bool = False
     changes: tuple[TransformChange, ...] = ()  # what message and tool transforms changed on the way out
     cut_retries: int = 0  # how often a streamed answer that breaks off may be asked for again
+    message: int = 0  # which of the user's messages it belongs to, from 0
+    said: str = ""  # the text of a further message that comes with it
 
 
 @dataclass(frozen=True, slots=True)

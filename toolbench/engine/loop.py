@@ -1,15 +1,17 @@
 """The tool loop: ask, run the calls, ask again, until the model answers without calls.
 
 A generator without I/O: it yields what it needs and is sent the outcome (see events). `Stop` may be sent at any time
-and ends it with everything kept. Turns count from 0; a retried request belongs to the same turn."""
+and ends it with everything kept. Turns count from 0, on over all of the user's messages; a retried request belongs to
+the same turn."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TypeAlias
 
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
-from toolbench.engine.events import ANSWERS, Ask, Emit, End, Ended, Execute, Failed, Sent, Stop, ToolResult
+from toolbench.engine.events import ANSWERS, Ask, Emit, End, Ended, Execute, Failed, Request, Sent, Stop, ToolResult
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -17,8 +19,9 @@ from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
 from toolbench.engine.prompting import again
 from toolbench.engine.salvaging import read_refused
+from toolbench.engine.saying import Said
 from toolbench.engine.tools import ToolRegistry
-from toolbench.engine.turn import ask_turn, prepare_turns
+from toolbench.engine.turn import TurnSetup, ask_turn, prepare_turns
 from toolbench.engine.wires import wire_for
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
@@ -28,7 +31,8 @@ Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
-    under its overrides. With `stream` answers are asked for as they are written. `wire` names how requests travel (see
+    under its overrides. `further` is what the user says next, each after an answer without calls; `max_turns` holds for
+    each message. With `stream` answers are asked for as they are written. `wire` names how requests travel (see
     wires). Nothing in here is changed."""
 
     model: str
@@ -41,6 +45,7 @@ class LoopPlan:
     seed: int | None = None
     stream: bool = False
     wire: str = "chat"
+    further: tuple[Said, ...] = ()
 
 
 def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
@@ -48,7 +53,9 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
     exception of `emit` is swallowed."""
     run = _Run(plan, emit)
     with_tools = run.offers_tools
-    for turn in range(plan.policy.max_turns):
+    for turn in count():
+        if run.spent(turn):
+            break
         answer = yield from _ask(run, turn, with_tools)
         if isinstance(answer, Ended):
             return answer
@@ -62,6 +69,8 @@ def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
             run.ask_for_call_again(turn, answer)
         elif run.wants_final_text(answer):
             with_tools = run.ask_for_final_text(turn)
+        elif run.has_more_to_say:
+            with_tools = run.say_more(turn)
         else:
             return run.finish(turn)
     return run.ledger.ended(End.MAX_TURNS_EXCEEDED, f"No final answer within {plan.policy.max_turns} turns.")
@@ -79,7 +88,7 @@ def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, S
             must_call=run.must_call,
             heard=run.narrate.hear(turn),
         )
-        ask = replace(ask, read_refused=run.reader_of_refused(with_tools=with_tools))
+        ask = replace(ask, request=run.marked(ask.request), read_refused=run.reader_of_refused(with_tools=with_tools))
         run.ledger.asked(ask.request)
         run.narrate.request_start(ask.request, len(run.ledger.messages), retries)
         sent = yield ask
@@ -125,19 +134,47 @@ class _Run:
     """One run of the loop: its setup, its ledger and its narration."""
 
     def __init__(self, plan: LoopPlan, emit: Emit) -> None:
-        setup = prepare_turns(
-            plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
-        )
-        self.setup = replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
+        self._setups = tuple(_setup(plan, tools) for tools in _offered(plan))
+        self.setup = self._setups[0]
+        self._further = plan.further
+        self._message = 0
+        self._began = 0  # the turn that the message came with
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)
         self.narrate = Narration(self.setup, emit)
+        self._emit = emit
         self._asked_for_final_text = False
 
     @property
     def offers_tools(self) -> bool:
         return bool(self.setup.tools.definitions)
+
+    def spent(self, turn: int) -> bool:
+        """Whether the message has had all its turns."""
+        return turn - self._began >= self.setup.policy.max_turns
+
+    @property
+    def has_more_to_say(self) -> bool:
+        return self._message < len(self._further)
+
+    def say_more(self, turn: int) -> bool:
+        """Adds the user's next message; says whether the next request carries tools."""
+        said = self._further[self._message]
+        self._message, self._began = self._message + 1, turn + 1
+        self.setup = self._setups[self._message]
+        self._asked_for_final_text = False
+        self.ledger.say(said.text)
+        self.narrate = Narration(self.setup, self._emit)
+        return self.offers_tools
+
+    def marked(self, request: Request) -> Request:
+        """The request with the message that it belongs to."""
+        if not self._message:
+            return request
+        comes_with = request.turn == self._began
+        said = self._further[self._message - 1].text if comes_with else ""
+        return replace(request, message=self._message, said=said)
 
     def reader_of_refused(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
         return lambda text: read_refused(self.setup, text, with_tools=with_tools)
@@ -154,7 +191,7 @@ class _Run:
     def wants_call_again(self, turn: int, answer: Turn) -> bool:
         """Whether a call that could not be run is worth one more request; once per run, and the answer is kept."""
         policy = self.setup.policy
-        wanted = policy.repair_request and not self.ledger.asked_again and turn + 1 < policy.max_turns
+        wanted = policy.repair_request and not self.ledger.asked_again and not self.spent(turn + 1)
         return wanted and answer.not_executed and self.offers_tools
 
     def ask_for_call_again(self, turn: int, answer: Turn) -> None:
@@ -164,7 +201,7 @@ class _Run:
         self.narrate.ask_again(turn, answer)
 
     def wants_final_text(self, answer: Turn) -> bool:
-        """Whether a blank answer after tool calls is worth one more request; once per run."""
+        """Whether a blank answer after tool calls is worth one more request; once per message of the user's."""
         policy = self.setup.policy
         wanted = policy.fix_empty_final and not self._asked_for_final_text
         return wanted and self.ledger.any_calls and not answer.text.strip()
@@ -189,6 +226,22 @@ class _Run:
         if ended.end in ANSWERS:
             self.narrate.final(turn, self.ledger, ended.final_text)
         return ended
+
+
+def _offered(plan: LoopPlan) -> Iterator[ToolRegistry]:
+    """The tools that go with each of the user's messages."""
+    tools = plan.tools
+    yield tools
+    for said in plan.further:
+        tools = ToolRegistry((*tools.definitions, *said.tools)) if said.tools else tools
+        yield tools
+
+
+def _setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
+    setup = prepare_turns(
+        plan.model, plan.policy, system=plan.system, tools=tools, options=plan.options, seed=plan.seed
+    )
+    return replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
 
 
 def _as_message(item: Message | str) -> Message:

@@ -108,7 +108,13 @@ class Policy:
             methods(*METHODS), "The order in which methods are considered where an endpoint lacks native tools."
         ),
     )
-    max_turns: int = field(default=12, metadata=row(whole(1), "Turns after which the run ends as MAX_TURNS_EXCEEDED."))
+    max_turns: int = field(
+        default=12,
+        metadata=row(
+            whole(1),
+            "Turns after which the run ends as MAX_TURNS_EXCEEDED; counted anew for each of the user's messages.",
+        ),
+    )
     tool_choice: WireChoice = field(
         default="auto", metadata=row(TOOL_CHOICE, "Sent together with tools. Enforced does not change it.")
     )

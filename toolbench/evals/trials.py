@@ -5,6 +5,7 @@ from typing import Protocol
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.saying import Said
 from toolbench.engine.tools import ToolDefinition
 from toolbench.evals.due import Due
 
@@ -15,7 +16,8 @@ DRAWN = "drawn"
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity). `layer` is the
-    scenario's policy patch."""
+    scenario's policy patch. `further` are the user's messages after the first, each said once the one before it is
+    answered."""
 
     scenario: str
     version: int
@@ -28,6 +30,7 @@ class Instance:
     layer: JsonObject = field(default_factory=dict)
     values: JsonObject = field(default_factory=dict)
     prompt_version: str = "1"
+    further: tuple[Said, ...] = ()
 
 
 class Workspace(Protocol):

@@ -2,15 +2,20 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 from django.db import transaction
 
-from toolbench.evals.bfcl.cases import CATEGORIES, cases, version
+from toolbench.evals.bfcl import cases as single_turn
 from toolbench.evals.bfcl.cases import Case as BfclCase
+from toolbench.evals.bfcl.cases import version
+from toolbench.evals.bfcl.multi_turn import cases as multi_turn
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 
+CATEGORIES = (*single_turn.CATEGORIES, *multi_turn.CATEGORIES)
 LICENCE = "Apache 2.0"
 LINK = "https://github.com/ShishirPatil/gorilla/tree/main/berkeley-function-call-leaderboard"
 
@@ -37,11 +42,17 @@ def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple
         known = ", ".join(CATEGORIES)
         raise UnknownCategory(f"There is no category {unknown[0]} that is brought in: choose from {known}.")
     source = f"Berkeley Function Calling Leaderboard v4, bfcl-eval {version()}"
-    return tuple(_bring(category, list(cases([category]))[:limit], source) for category in categories)
+    return tuple(_bring(category, list(islice(_cases(category), limit)), source) for category in categories)
+
+
+def _cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
+    if category in multi_turn.CATEGORIES:
+        return multi_turn.multi_turn_cases([category])
+    return single_turn.cases([category])
 
 
 @transaction.atomic
-def _bring(category: str, found: Sequence[BfclCase], source: str) -> Brought:
+def _bring(category: str, found: Sequence[BfclCase | MultiTurnCase], source: str) -> Brought:
     about = {"kind": CaseSet.Kind.BFCL, "public": True, "source": source, "licence": LICENCE, "link": LINK}
     group, _ = CaseSet.objects.update_or_create(name=f"BFCL {category}", defaults=about)
     rows = {case.slug: case for case in Case.objects.filter(set=group)}
@@ -63,5 +74,5 @@ def _bring(category: str, found: Sequence[BfclCase], source: str) -> Brought:
     return Brought(category, counts["added"], counts["changed"], counts["same"])
 
 
-def slug_of(case: BfclCase) -> str:
+def slug_of(case: BfclCase | MultiTurnCase) -> str:
     return f"bfcl-{case.id}"[:60]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import Prefetch
 
+from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
 from toolbench.evals.own.scenario import OwnScenario
 from toolbench.evals.own.simulated_tools import says_of
 from toolbench.evals.trials import Scenario
@@ -123,13 +124,15 @@ def _draft(scenario: Scenario, row: CaseVersion) -> Draft:
     return Draft(
         title=scenario.title,
         tools=pretty([tool.to_openai() for tool in instance.tools]),
-        message=instance.user_text,
+        message="\n\n".join((instance.user_text, *(said.text for said in instance.further))),
         expect=pretty(json.loads(row.definition).get("answers", [])),
         system=instance.system,
     )
 
 
 def _answers(scenario: Scenario, tool: str) -> str:
+    if isinstance(scenario, MultiTurnScenario):
+        return "BFCL's own class, in a process of its own"
     return says_of(scenario.case.results if isinstance(scenario, OwnScenario) else {}, tool)
 
 

@@ -283,7 +283,8 @@ def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[Planne
         if config.examples and config.examples not in examples.sets_for(scenario.slug):
             skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
             continue
-        tools = scenario.draw(0, kind="parity").tools
+        instance = scenario.draw(0, kind="parity")
+        tools = (*instance.tools, *(tool for said in instance.further for tool in said.tools))
         troubles = tool_troubles(tools, found.effective[config.model].capabilities)
         if troubles and config.method in ("native", AUTO):
             skipped.append(Skipped(f"{config} × {scenario.slug}", troubles[0]))
@@ -296,7 +297,8 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
-    most = most_requests(policy, found.models[config.model].provider.max_attempts) if applicable else 0
+    attempts = found.models[config.model].provider.max_attempts
+    most = most_requests(policy, attempts, 1 + len(instance.further)) if applicable else 0
     return PlannedCell(
         config=place,
         scenario=scenario.slug,

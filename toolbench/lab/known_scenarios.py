@@ -5,8 +5,12 @@ from collections.abc import Iterable, Mapping
 
 from django.db.models import F, QuerySet
 
+from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.bfcl.cases import Case as BfclCase
+from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES as MULTI_TURN
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
+from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
 from toolbench.evals.bfcl.scenario import GROUP as BFCL_GROUP
 from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.own.reading import case_of
@@ -69,7 +73,7 @@ def scenario_of(row: CaseVersion) -> Scenario:
     """What a version says, as a scenario."""
     case, told = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
-        return BfclScenario(case.slug, row.number, case.title, BfclCase.of(told), public=case.set.public)
+        return _of_bfcl(row, told)
     return OwnScenario(
         slug=case.slug,
         version=row.number,
@@ -77,6 +81,13 @@ def scenario_of(row: CaseVersion) -> Scenario:
         case=case_of(told),
         public=case.set.public,
     )
+
+
+def _of_bfcl(row: CaseVersion, told: JsonObject) -> Scenario:
+    case, public = row.case, row.case.set.public
+    if told["category"] in MULTI_TURN:
+        return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.of(told), public=public)
+    return BfclScenario(case.slug, row.number, case.title, BfclCase.of(told), public=public)
 
 
 def is_private(slug: str) -> bool:

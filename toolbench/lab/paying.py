@@ -14,11 +14,11 @@ from toolbench.lab.run_request import ConfirmationNeeded
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
-def most_requests(policy: Policy, max_attempts: int) -> int:
-    """Of one trial: every turn is used, every turn is asked again without tools where the policy allows it, and every
-    request is sent as often as it may be."""
+def most_requests(policy: Policy, max_attempts: int, messages: int) -> int:
+    """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
+    the policy allows it, and every request is sent as often as it may be."""
     asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
-    return policy.max_turns * asked * max(max_attempts, policy.cut_stream_retries + 1)
+    return messages * policy.max_turns * asked * max(max_attempts, policy.cut_stream_retries + 1)
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
@@ -41,8 +41,10 @@ def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int 
         config = cell.config
         if config.provider is None or config.provider_kind in FREE_KINDS:
             continue
-        if is_applicable(policy, find_scenario(cell.scenario, cell.scenario_version)):
-            paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts)
+        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        if is_applicable(policy, scenario):
+            messages = 1 + len(scenario.draw(0, kind="parity").further)
+            paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts, messages)
     within = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
     if needs_asking(within) and sum(within.values()) > agreed:
         raise ConfirmationNeeded(within)

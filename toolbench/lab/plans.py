@@ -14,7 +14,7 @@ from django.conf import settings
 from toolbench.engine.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy import Policy, policy_json, resolve
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.claiming import Claimed
@@ -103,11 +103,12 @@ class TrialPlan:
             plan.system,
             plan.user_text,
             plan.history,
-            [(tool.name, tool.description, tool.parameters) for tool in plan.tools.exposed()],
+            _as_sent(plan.tools.exposed()),
             plan.options,
             plan.stream,
             plan.wire,
             engine_version(),
+            *((said.text, _as_sent(said.tools)) for said in plan.further),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
@@ -178,8 +179,13 @@ def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
         seed=trial.seed if endpoint.seeded else None,
         stream=config.stream,
         wire=endpoint.wire,
+        further=instance.further,
     )
     return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text)
+
+
+def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
+    return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
 def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:

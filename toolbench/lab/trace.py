@@ -49,9 +49,12 @@ class RailStep:
 
 @dataclass(frozen=True, slots=True)
 class RailTurn:
+    """`said` is a further message of the user's that the turn begins with."""
+
     turn: int
     seconds: float
     steps: tuple[RailStep, ...]
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,7 @@ def build_rail(steps: Sequence[Step], facts: Facts) -> tuple[RailTurn, ...]:
             turn=turn,
             seconds=sum(step.duration_ms for step in own) / 1000,
             steps=tuple(line for step in own for line in _lines(step, facts.get(step.pk), whole)),
+            said=next((str(facts[step.pk]["said"]) for step in own if facts.get(step.pk, {}).get("said")), ""),
         )
         for turn, own in sorted(turns.items())
     )

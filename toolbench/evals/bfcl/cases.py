@@ -31,7 +31,7 @@ class NotInstalled(Exception):
     """The wheel is not there; the message says how it gets there."""
 
     def __init__(self) -> None:
-        super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval`.")
+        super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval mpmath`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
-        return tuple({"type": "function", "function": _function(function)} for function in self.functions)
+        return tuple(tool_of(function) for function in self.functions)
 
 
 def is_installed() -> bool:
@@ -69,11 +69,11 @@ def version() -> str:
 
 def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:
     """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalled."""
-    folder = _data()
+    folder = data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
-        answers = {row["id"]: row["ground_truth"] for row in _rows(folder / "possible_answer" / name)}
-        for row in _rows(folder / name):
+        answers = {row["id"]: row["ground_truth"] for row in json_lines(folder / "possible_answer" / name)}
+        for row in json_lines(folder / name):
             yield Case(
                 id=row["id"],
                 category=category,
@@ -83,21 +83,20 @@ def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:
             )
 
 
-def _data() -> Path:
+def data_folder() -> Path:
+    """Raises NotInstalled."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise NotInstalled
     return Path(found.submodule_search_locations[0]) / "data"
 
 
-def _rows(path: Path) -> Iterator[JsonObject]:
+def json_lines(path: Path) -> Iterator[JsonObject]:
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
-def _function(function: JsonObject) -> JsonObject:
-    return {
-        "name": function["name"],
-        "description": function["description"],
-        "parameters": json_schema(function["parameters"]),
-    }
+def tool_of(function: JsonObject) -> JsonObject:
+    """A function as BFCL describes it, in OpenAI's shape."""
+    named = {"name": function["name"], "description": function["description"]}
+    return {"type": "function", "function": {**named, "parameters": json_schema(function["parameters"])}}

@@ -21,11 +21,14 @@ class Checked:
 
 
 def check(answers: Sequence[tuple[Case, Sequence[Call]]]) -> tuple[Checked, ...]:
-    """A verdict for each answer to a case, in order; answers that are the same are judged once. Raises NotInstalled,
-    and RuntimeError when the process fails."""
+    """A verdict for each answer to a case, in order. Raises NotInstalled, and RuntimeError when the process fails."""
+    return checked([_line(case, calls) for case, calls in answers])
+
+
+def checked(lines: Sequence[str]) -> tuple[Checked, ...]:
+    """A verdict for each line as the checker reads them; lines that are the same are judged once. Raises as above."""
     if not is_installed():
         raise NotInstalled
-    lines = [_line(case, calls) for case, calls in answers]
     unique = list(dict.fromkeys(lines))
     run = subprocess.run(_COMMAND, input="\n".join(unique), capture_output=True, text=True, check=False)
     verdicts = [Checked(**json.loads(line)) for line in run.stdout.splitlines()]

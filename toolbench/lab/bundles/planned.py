@@ -43,4 +43,6 @@ def _scenario(chosen: Chosen, cell: Cell, seeds: Mapping[int, int]) -> JsonObjec
     instance = found.draw(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
+    if instance.further:
+        drawn["further"] = [said.text for said in instance.further]
     return {**named, "public": found.public, **drawn, "policy_layer": instance.layer}

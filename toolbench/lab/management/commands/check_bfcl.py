@@ -1,25 +1,32 @@
 """`manage.py check_bfcl`: our rules against BFCL's own checker, which runs in a process of its own."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.evals.bfcl.agreement import compare
+from toolbench.evals.bfcl import agreement
+from toolbench.evals.bfcl.agreement import Compared
 from toolbench.evals.bfcl.cases import NotInstalled, cases
+from toolbench.evals.bfcl.multi_turn import agreement as multi_turn
+from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES as MULTI_TURN
+from toolbench.evals.bfcl.multi_turn.cases import multi_turn_cases
+from toolbench.lab.bfcl_import import CATEGORIES
 
 MOST_SHOWN = 10
 
 
 class Command(BaseCommand):
-    help = "Judges BFCL's golden answers, and the same with one thing wrong, by our rules and by BFCL's checker."
+    help = "Judges BFCL's golden answers, and the same with something changed, by our rules and by BFCL's checker."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th case only")
+        parser.add_argument("--category", action="append", metavar="NAME", choices=CATEGORIES, help="default: all")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = compare(islice(cases(), 0, None, max(1, options["every"])))
+            found = _compared(options["category"] or CATEGORIES, max(1, options["every"]))
         except NotInstalled as error:
             raise CommandError(str(error)) from error
         golden = [one for one in found if one.kind == "golden"]
@@ -31,3 +38,12 @@ class Command(BaseCommand):
             self.stdout.write(f"  {one.case}, {one.kind}: BFCL {one.theirs}, ours {one.ours}. {one.says}")
         if differing:
             raise CommandError(f"{len(differing)} answers are judged otherwise.")
+
+
+def _compared(categories: Sequence[str], every: int) -> tuple[Compared, ...]:
+    one_turn = [name for name in categories if name not in MULTI_TURN]
+    several = [name for name in categories if name in MULTI_TURN]
+    return (
+        *agreement.compare(islice(cases(one_turn), 0, None, every)),
+        *multi_turn.compare(islice(multi_turn_cases(several), 0, None, every)),
+    )

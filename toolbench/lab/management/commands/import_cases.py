@@ -4,12 +4,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.evals.bfcl.cases import CATEGORIES, NotInstalled
-from toolbench.lab.bfcl_import import LICENCE, UnknownCategory, import_bfcl
+from toolbench.evals.bfcl.cases import NotInstalled
+from toolbench.lab.bfcl_import import CATEGORIES, LICENCE, UnknownCategory, import_bfcl
 
 
 class Command(BaseCommand):
-    help = "Brings in public cases. bfcl: the Berkeley leaderboard's single-turn Python cases, from the extra bfcl."
+    help = "Brings in public cases. bfcl: the Berkeley leaderboard's Python cases, of one turn and of several."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("source", choices=["bfcl"])

@@ -1,0 +1,68 @@
+"""A conversation of BFCL through the whole lab: several messages, tools with a state, BFCL's verdict."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.benches import scripted_model, work
+from toolbench.evals.bfcl.multi_turn.cases import golden_turns, multi_turn_cases
+from toolbench.lab.bfcl_import import import_bfcl
+from toolbench.lab.case_page import get_case
+from toolbench.lab.casework import request_for
+from toolbench.lab.launching import launch
+from toolbench.lab.models import Case, Run, Trial
+from toolbench.lab.replaying import replay
+from toolbench.lab.trace import get_trace
+from toolbench.lab.trials import TrialFilter
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+
+
+def _plays(category: str, *, breaks: bool) -> Callable[[Seen], Answer]:
+    """BFCL's own calls of the first case, all of a message at once; where it `breaks` one is left out of the first
+    message."""
+    case = next(multi_turn_cases([category]))
+    turns = list(golden_turns(case))
+    turns[0] = turns[0][:-1] if breaks else turns[0]
+
+    def play(seen: Seen) -> Answer:
+        messages = seen.json()["messages"]
+        said = sum(message["role"] == "user" for message in messages) - 1
+        return calls(*turns[said]) if messages[-1]["role"] == "user" and turns[said] else says("Done.")
+
+    return play
+
+
+def _tried(category: str, *, breaks: bool = False) -> Run:
+    import_bfcl([category], limit=1)
+    with ScriptedProvider(_plays(category, breaks=breaks)) as provider:
+        model = scripted_model(provider)
+        (slug,) = Case.objects.values_list("slug", flat=True)
+        run = launch(request_for((slug,), model.pk, 1), confirmed=True)
+        work(model)
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> None:
+    trial = Trial.objects.get(run=_tried("multi_turn_miss_func"))
+
+    assert (trial.outcome, trial.sentence) == ("pass", "")
+    trace = get_trace(trial.pk, TrialFilter())
+    case = next(multi_turn_cases(["multi_turn_miss_func"]))
+    assert [turn.said for turn in trace.rail if turn.said] == list(case.messages[1:])
+    results = [line for turn in trace.rail for line in turn.steps if line.part == "result"]
+    assert len(results) == sum(len(turn) for turn in case.answers)
+    assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
+    assert next(iter(replay([trial.pk]))).columns["outcome"] == "pass"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_verdict_says_after_which_message_which_part_of_the_state_differs() -> None:
+    trial = Trial.objects.get(run=_tried("multi_turn_base", breaks=True))
+
+    assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")
+    assert "after the user's message 1: GorillaFileSystem.root." in trial.sentence
+    assert trial.sentence.endswith("final_report.pdf is missing.")
+    page = get_case(trial.scenario)
+    assert (page.case.set.public, page.case.set.licence) == (True, "Apache 2.0")
+    assert "\n\n" in page.draft.message

@@ -1,0 +1,109 @@
+"""Our rules for several turns against BFCL's own checker: on its golden answers, and on the same with something
+changed."""
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from toolbench.evals.bfcl.agreement import Compared
+from toolbench.evals.bfcl.checking import Checked, checked
+from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
+from toolbench.evals.bfcl.multi_turn.rules import mistake
+
+HARMLESS = ("pwd", "get_zipcode_based_on_city", "list_all_airports", "get_current_time", "posting_get_login_status")
+Turns = tuple[tuple[Call, ...], ...]
+
+
+def compare(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[Compared, ...]:
+    """Answers to every case, in order: the golden one and from it on each `every`-th. Raises NotInstalled and
+    NoAnswer."""
+    asked = [(case, kind, turns) for case in cases for kind, turns in islice(answers_to(case), 0, None, every)]
+    judged = check([(case, turns) for case, _, turns in asked])
+    return tuple(
+        _compared(case, kind, turns, theirs.valid) for (case, kind, turns), theirs in zip(asked, judged, strict=True)
+    )
+
+
+def check(answers: Sequence[tuple[MultiTurnCase, Turns]]) -> tuple[Checked, ...]:
+    """BFCL's own verdict on each, in order; calls that are made for one message are one answer. Raises NotInstalled."""
+    return checked([_line(case, turns) for case, turns in answers])
+
+
+def answers_to(case: MultiTurnCase) -> Iterator[tuple[str, Turns]]:
+    """The golden answer, then answers that differ from it in one thing, chosen by a seed made of the case's name; for
+    every turn that has calls."""
+    golden, source = golden_turns(case), random.Random(case.id)
+    yield "golden", golden
+    yield "no call at all", tuple(() for _ in golden)
+    yield "turns reversed", golden[::-1]
+    yield "all in the first turn", (tuple(call for turn in golden for call in turn), *(() for _ in golden[1:]))
+    for number, turn in enumerate(golden):
+        for kind, changed in _changed(case, turn, source):
+            yield f"turn {number + 1}: {kind}", (*golden[:number], changed, *golden[number + 1 :])
+        if number and golden[number - 1]:
+            early = (
+                *golden[: number - 1],
+                (*golden[number - 1], *turn),
+                golden[number - 1][-1:],
+                *golden[number + 1 :],
+            )
+            yield f"turn {number + 1}: one turn too early", early
+
+
+def _changed(case: MultiTurnCase, turn: tuple[Call, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
+    function = source.choice(case.functions)["name"]
+    yield "a call more", (*turn, (function, {}))
+    harmless = [one["name"] for one in case.functions if one["name"] in HARMLESS]
+    if harmless:
+        yield "a harmless call more", ((source.choice(harmless), {}), *turn)
+    if not turn:
+        return
+    place = source.randrange(len(turn))
+    name, arguments = turn[place]
+    yield "no call", ()
+    yield "a call dropped", (*turn[:place], *turn[place + 1 :])
+    yield "a call twice", (*turn[: place + 1], *turn[place:])
+    yield "order reversed", turn[::-1]
+    yield "another function", (*turn[:place], (function, arguments), *turn[place + 1 :])
+    yield "a function that is not there", (*turn[:place], ("no_such_function", arguments), *turn[place + 1 :])
+    for key, value in arguments.items():
+        rest = {other: one for other, one in arguments.items() if other != key}
+        yield f"{key} dropped", (*turn[:place], (name, rest), *turn[place + 1 :])
+        for changed in (_beside(value), _in_other_words(value)):
+            yield f"{key} is {changed!r}"[:80], (*turn[:place], (name, {**arguments, key: changed}), *turn[place + 1 :])
+
+
+def _beside(value: Any) -> Any:
+    """A value next to it."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return value[:-1] if isinstance(value, str | list) else None
+
+
+def _in_other_words(value: Any) -> Any:
+    """The same to a forgiving reader."""
+    if isinstance(value, str | list):
+        return value.upper() if isinstance(value, str) else value[::-1]
+    return float(value) if type(value) is int else str(value)
+
+
+def _line(case: MultiTurnCase, turns: Turns) -> str:
+    entry = {"id": case.id, "initial_config": case.config, "involved_classes": case.classes}
+    written = [[[_python(call) for call in turn]] if turn else [] for turn in turns]
+    return json.dumps({"entry": entry, "turns": written, "answers": case.answers})
+
+
+def _python(call: Call) -> str:
+    name, arguments = call
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def _compared(case: MultiTurnCase, kind: str, turns: Turns, theirs: bool) -> Compared:
+    wrong = mistake(case, turns)
+    says = f"turn {wrong.turn + 1}: {wrong.says}" if wrong else ""
+    return Compared(case.id, case.category, kind, theirs, wrong is None, says)

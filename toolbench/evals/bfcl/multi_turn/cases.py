@@ -1,0 +1,109 @@
+"""BFCL's multi-turn Python cases, read from its wheel without importing it: several messages of one user, and classes
+whose state the calls change."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.bfcl.cases import data_folder, json_lines, tool_of
+from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.multi_turn.environment import CLASSES
+from toolbench.evals.tables import frozen_row
+
+CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+_PROMPTS = "constants/default_prompts.py"
+_MORE_FUNCTIONS = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
+
+
+@dataclass(frozen=True, slots=True)
+class MultiTurnCase:
+    """One conversation. `messages` is what the user says, one text after the other; `later` names for some of them (by
+    their number, as text) the functions that are offered from then on only. `config` is the state that each of
+    `classes` begins with. `answers` are BFCL's own calls for each message, as Python."""
+
+    id: str
+    category: str
+    messages: tuple[str, ...]
+    functions: tuple[JsonObject, ...]
+    later: JsonObject
+    classes: tuple[str, ...]
+    config: JsonObject
+    answers: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, told: JsonObject) -> "MultiTurnCase":
+        """From its plain data, as `dataclasses.asdict` writes it."""
+        answers = tuple(tuple(turn) for turn in told["answers"])
+        return cls(**frozen_row({**told, "answers": answers}))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the classes begin with much that does not matter."""
+        return "long_context" in self.category
+
+    @property
+    def tools(self) -> tuple[JsonObject, ...]:
+        """Those of the first message."""
+        held_back = {name for names in self.later.values() for name in names}
+        return tuple(tool_of(function) for function in self.functions if function["name"] not in held_back)
+
+    def tools_with(self, message: int) -> tuple[JsonObject, ...]:
+        """Those that come with a later message (from 0)."""
+        names = self.later.get(str(message), ())
+        return tuple(tool_of(function) for function in self.functions if function["name"] in names)
+
+
+def multi_turn_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[MultiTurnCase]:
+    """All cases, category by category, in BFCL's order. Raises NotInstalled."""
+    folder = data_folder()
+    for category in categories:
+        name = f"BFCL_v4_{category}.json"
+        answers = {row["id"]: row["ground_truth"] for row in json_lines(folder / "possible_answer" / name)}
+        for row in json_lines(folder / name):
+            yield _case(category, row, answers[row["id"]])
+
+
+def golden_turns(case: MultiTurnCase) -> tuple[tuple[Call, ...], ...]:
+    """BFCL's own calls for each message, by name; what it passes by place gets the name that its function gives it."""
+    names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
+    return tuple(tuple(_call(text, names) for text in turn) for turn in case.answers)
+
+
+def _case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
+    """A message that only brings functions has no text of its own: BFCL says the same sentence each time."""
+    return MultiTurnCase(
+        id=row["id"],
+        category=category,
+        messages=tuple(turn[0]["content"] if turn else _more_functions() for turn in row["question"]),
+        functions=tuple(function for name in row["involved_classes"] for function in _functions(name)),
+        later=row.get("missed_function", {}),
+        classes=tuple(row["involved_classes"]),
+        config=row["initial_config"],
+        answers=tuple(tuple(turn) for turn in answers),
+    )
+
+
+def _call(text: str, names: Mapping[str, Sequence[str]]) -> Call:
+    """Raises ValueError for anything but one call with literals."""
+    call = ast.parse(text.strip(), mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError(f"{text} is not a call by name")
+    placed = zip(names[call.func.id], call.args, strict=False)
+    given = [*placed, *((str(keyword.arg), keyword.value) for keyword in call.keywords)]
+    return call.func.id, {name: ast.literal_eval(value) for name, value in given}
+
+
+@cache
+def _functions(name: str) -> tuple[JsonObject, ...]:
+    return tuple(json_lines(data_folder() / "multi_turn_func_doc" / f"{CLASSES[name]}.json"))
+
+
+@cache
+def _more_functions() -> str:
+    """Read from the wheel's source, which is not run."""
+    tree = ast.parse(Path(data_folder().parent / _PROMPTS).read_text(encoding="utf-8"))
+    values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    return str(ast.literal_eval(values[_MORE_FUNCTIONS]))

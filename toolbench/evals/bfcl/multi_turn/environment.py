@@ -1,0 +1,117 @@
+"""BFCL's simulated classes in a process of their own: the file is run by path, isolated, and imports nothing of ours.
+
+A line of JSON in: {classes, config, long, states, turns}, each turn a list of calls [name, arguments]. A line out:
+{turns: [{results: [{text, failed}], state}]}. Every line begins with fresh instances, so that nothing is left of the
+one before. A call reaches a public method of the named classes and nothing else; no text is ever evaluated.
+
+A state is written as JSON with Python's differences kept: an object {"$": kind, "of": ...} stands for what JSON has no
+word for. Of files and folders it holds what BFCL compares of them."""
+
+import copy
+import importlib
+import inspect
+import json
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+CLASSES = {
+    "GorillaFileSystem": "gorilla_file_system",
+    "MathAPI": "math_api",
+    "MessageAPI": "message_api",
+    "TwitterAPI": "posting_api",
+    "TicketAPI": "ticket_api",
+    "TradingBot": "trading_bot",
+    "TravelAPI": "travel_booking",
+    "VehicleControlAPI": "vehicle_control",
+}
+READY = "ready"
+_SOURCE = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
+_COMPARED: Mapping[str, tuple[str, ...]] = {"File": ("name", "content"), "Directory": ("name", "contents")}
+_STATELESS = "MathAPI"
+_MEMORY = 2 * 1024**3  # bytes
+
+Call = tuple[str, dict[str, Any]]
+
+
+def main() -> None:
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    answer = sys.stdout
+    sys.stdout = sys.stderr  # nothing but answers goes out
+    answer.write(f"{READY}\n")
+    answer.flush()
+    for line in sys.stdin:
+        answer.write(f"{json.dumps(_played(json.loads(line)))}\n")
+        answer.flush()
+
+
+def _played(asked: dict[str, Any]) -> dict[str, Any]:
+    instances = {name: _instance(name, asked) for name in asked["classes"]}
+    methods: dict[str, Callable[..., Any]] = {}
+    for instance in instances.values():
+        found = inspect.getmembers(instance, predicate=inspect.ismethod)
+        methods |= {name: method for name, method in found if not name.startswith("_")}
+    turns = []
+    for calls in asked["turns"]:
+        results = [_result(methods, name, arguments) for name, arguments in calls]
+        states = {name: _state(one) for name, one in instances.items()} if asked["states"] else {}
+        turns.append({"results": results, "state": states})
+    return {"turns": turns}
+
+
+def _instance(name: str, asked: dict[str, Any]) -> Any:
+    """Raises KeyError for a class that is not one of those above."""
+    instance = getattr(importlib.import_module(f"{_SOURCE}.{CLASSES[name]}"), name)()
+    if name != _STATELESS:
+        config = copy.deepcopy(asked["config"].get(name, {}))
+        instance._load_scenario(config, long_context=asked["long"])
+    return instance
+
+
+def _result(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The text that BFCL makes of what a method gives back or raises."""
+    if name not in methods:
+        return {"text": f"Error during execution: name {name!r} is not defined", "failed": True}
+    try:
+        value = methods[name](**arguments)
+    except Exception as error:
+        return {"text": f"Error during execution: {error}", "failed": True}
+    return {"text": _text(value), "failed": False}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError):
+            return str(value)
+    return str(value)
+
+
+def _state(instance: Any) -> dict[str, Any]:
+    """The public attributes."""
+    return {name: _written(value) for name, value in vars(instance).items() if not name.startswith("_")}
+
+
+def _written(value: Any) -> Any:
+    """Raises TypeError for a kind that has no form here: then nothing can be said of the state."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, list):
+        return [_written(item) for item in value]
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and key != "$" for key in value):
+            return {key: _written(item) for key, item in value.items()}
+        return {"$": "dict", "of": [[_written(key), _written(item)] for key, item in value.items()]}
+    if isinstance(value, (tuple, set)):
+        return {"$": type(value).__name__, "of": [_written(item) for item in value]}
+    kind = type(value).__name__
+    if kind in _COMPARED:
+        return {"$": kind, "of": {name: _written(getattr(value, name)) for name in _COMPARED[kind]}}
+    raise TypeError(f"a {kind} in the state")
+
+
+if __name__ == "__main__":
+    main()
