@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, TransactionTestCase
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import WAIT_MS, Watch, executable, flags
+from tests.emptying import empty_tables
 from tests.environment import FOLDER, WORKER
 from tests.servers import TestServers
 from tests.workers import WorkerProcess
@@ -46,8 +47,11 @@ def servers(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
+def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
     """pytest-django asks for this before it makes the database."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_tables())
+        yield
 
 
 @pytest.fixture
