@@ -2,7 +2,9 @@
 ones, the published matrix. May be run again at any time: built-in facts are brought up to date, what a person has set
 stays."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.db import transaction
 
@@ -26,6 +28,7 @@ OPENROUTER = "OpenRouter"
 TINY = "smollm2-135m-instruct"
 TINY_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
 SIMULATED_TRIALS_AT_ONCE = 50
+Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +69,28 @@ def load() -> Loaded:
 
 def _load_presets() -> int:
     names = presets.preset_names()
-    for name in names:
-        facts = {"patch": presets.preset(name), "description": presets.preset_description(name), "builtin": True}
-        Preset.objects.update_or_create(name=name, defaults=facts)
+    rows = [
+        Preset(name=name, patch=presets.preset(name), description=presets.preset_description(name), builtin=True)
+        for name in names
+    ]
+    _bring_up_to_date(rows, ("name",), ("patch", "description", "builtin"))
     return len(names)
 
 
 def _load_profiles() -> int:
-    for order, profile in enumerate(catalogue.profiles(), start=1):
-        SamplingProfile.objects.update_or_create(
+    rows = [
+        SamplingProfile(
             name=profile.name,
-            defaults={
-                "applies_to": profile.applies_to,
-                "options": profile.options,
-                "tags": list(profile.tags),
-                "builtin": True,
-                "order": order,
-            },
+            applies_to=profile.applies_to,
+            options=profile.options,
+            tags=list(profile.tags),
+            builtin=True,
+            order=order,
         )
-    return len(catalogue.profiles())
+        for order, profile in enumerate(catalogue.profiles(), start=1)
+    ]
+    _bring_up_to_date(rows, ("name",), ("applies_to", "options", "tags", "builtin", "order"))
+    return len(rows)
 
 
 def _load_case_study_models() -> int:
@@ -99,27 +105,21 @@ def _load_case_study_models() -> int:
             "key_env": template.key_env,
         },
     )
-    for model in catalogue.models():
-        Model.objects.update_or_create(
+    rows = [
+        Model(
             provider=provider,
             name=model.name,
-            defaults={
-                "canonical": model.canonical,
-                "tags": list(model.tags),
-                "retired": model.retired,
-                "mixed_upstreams": model.mixed_upstreams,
-                "note": model.note,
-            },
-            create_defaults={
-                "canonical": model.canonical,
-                "tags": list(model.tags),
-                "retired": model.retired,
-                "mixed_upstreams": model.mixed_upstreams,
-                "note": model.note,
-                "workarounds": list(model.workarounds),
-            },
+            canonical=model.canonical,
+            tags=list(model.tags),
+            retired=model.retired,
+            mixed_upstreams=model.mixed_upstreams,
+            note=model.note,
+            workarounds=list(model.workarounds),  # a person may have set others since
         )
-    return len(catalogue.models())
+        for model in catalogue.models()
+    ]
+    _bring_up_to_date(rows, ("provider", "name"), ("canonical", "tags", "retired", "mixed_upstreams", "note"))
+    return len(rows)
 
 
 def _load_local_models() -> int:
@@ -156,19 +156,24 @@ def _load_personas_on(wire: Provider.Wire, name: str, prefix: str) -> int:
         defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
     )
     personas = [persona for persona in all_personas().values() if wire.value in persona.wires]
-    for persona in personas:
-        facts = {
-            "true_rates": persona.true_rates,
-            "note": persona.sentence,
-            "workarounds": list(persona.workarounds),  # its published rates of strategy production hold with them
-        }
-        Model.objects.update_or_create(
+    rows = [
+        Model(
             provider=provider,
             name=f"{prefix}{persona.slug}",
-            defaults=facts,
-            create_defaults={**facts, "canonical": f"simulated/{persona.slug}"},
+            canonical=f"simulated/{persona.slug}",  # stays as a person may have set it
+            true_rates=persona.true_rates,
+            note=persona.sentence,
+            workarounds=list(persona.workarounds),  # its published rates of strategy production hold with them
         )
-    return len(personas)
+        for persona in personas
+    ]
+    _bring_up_to_date(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
+    return len(rows)
+
+
+def _bring_up_to_date(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
+    """New rows are written whole; of those that stand, told by `named`, only the `facts`."""
+    type(rows[0])._default_manager.bulk_create(rows, update_conflicts=True, unique_fields=named, update_fields=facts)
 
 
 def _load_published() -> int:
