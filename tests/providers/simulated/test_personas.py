@@ -1,10 +1,10 @@
 import asyncio
-import math
 from typing import Any
 
 import aiohttp
 import pytest
 
+from tests.providers.simulated.chances import is_as_published
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.tasks import Answered, ask, control_request, play, state_request
 from toolbench.providers.simulated.answering import ALL_FAILURES, SHAPES, TOOLS_DROPPED
@@ -12,15 +12,11 @@ from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.streaming import STREAM_DRIFTS
 
-REQUESTS = 2_000
-TRIALS = 1_000
+REQUESTS = 500
+TRIALS = 250
 AT_ONCE = 40
 PLACES = {"first", "middle", "last", "final", "control", "tight", "any"}
 SILENT = {"hangs", "drops-connection"}
-
-
-def within_four_standard_errors(seen: int, of: int, rate: float) -> bool:
-    return abs(seen / of - rate) <= 4 * math.sqrt(rate * (1 - rate) / of)
 
 
 def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +73,7 @@ def test_a_persona_drifts_at_its_published_rate(serving: Serving, slug: str) -> 
 
             return sum(await asyncio.gather(*(drifted(seed) for seed in range(REQUESTS))))
 
-    assert within_four_standard_errors(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
+    assert is_as_published(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
 
 
 @pytest.mark.parametrize("slug", ["reliable-95", "reliable-90", "reliable-70", "done-too-early", "perfect"])
@@ -93,7 +89,7 @@ def test_a_persona_misses_the_task_at_its_published_rate(serving: Serving, slug:
         async with serving() as client:
             return sum(await asyncio.gather(*(right(client, seed, gate) for seed in range(TRIALS))))
 
-    assert within_four_standard_errors(asyncio.run(journey()), TRIALS, rate)
+    assert is_as_published(asyncio.run(journey()), TRIALS, rate)
 
 
 @pytest.mark.parametrize("slug", ["broken-json-once", "wrong-types", "several-at-once", "whole-but-length", "slow"])

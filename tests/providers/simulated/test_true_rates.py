@@ -1,15 +1,14 @@
 """What the personas publish, measured through the real scenarios, loop, driver and verdicts."""
 
-import math
-
 import pytest
 
+from tests.providers.simulated.chances import is_as_published
 from tests.providers.simulated.trials import Cell, play_trials
 from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN
 from toolbench.providers.simulated.personas import all_personas
 
-TRIALS, TRIALS_WITHOUT_CHANCE = 25, 6
+TRIALS, TRIALS_WITHOUT_CHANCE = 25, 3
 NEEDS_PATIENCE = {"hangs"}
 METHODS = ("native", "text_json", "constrained", "template")
 NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
@@ -32,7 +31,7 @@ def assert_measured(cell: Cell) -> None:
     chance = rate not in (0, 1) or all_personas()[cell.persona].rate not in (0, 1)
     trials = TRIALS if chance else TRIALS_WITHOUT_CHANCE
     passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(trials)))
-    assert abs(passed / trials - rate) <= 4 * math.sqrt(rate * (1 - rate) / trials), cell
+    assert is_as_published(passed, trials, rate), cell
 
 
 @pytest.mark.parametrize("slug", [slug for slug in all_personas() if slug not in NEEDS_PATIENCE])
@@ -75,7 +74,7 @@ def test_the_steady_personas_publish_the_packs_as_well(slug: str) -> None:
         ]
         rate = published(Cell(slug, members[0]))
         passed = sum(verdict.task_pass is True for verdict in verdicts)
-        assert abs(passed / len(verdicts) - rate) <= 4 * math.sqrt(rate * (1 - rate) / len(verdicts)), group
+        assert is_as_published(passed, len(verdicts), rate), group
 
 
 @pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
