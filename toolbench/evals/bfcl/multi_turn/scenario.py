@@ -19,6 +19,7 @@ from toolbench.evals.bfcl.multi_turn.playing import play
 from toolbench.evals.bfcl.multi_turn.rules import NO_CALL, RESULT, Mistake, mistake
 from toolbench.evals.bfcl.scenario import GROUP
 from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.due import Due
 from toolbench.evals.evidence import error_codes
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
@@ -65,6 +66,10 @@ class MultiTurnScenario:
             layer=_layer(self.case),
             further=tuple(further),
         )
+
+    def due(self, instance: Instance) -> Due:
+        """Other calls may lead to the same state: which ones are due is not known."""
+        return Due(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
         return ClassesWorkspace(self.case)
