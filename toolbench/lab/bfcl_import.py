@@ -53,8 +53,10 @@ def _cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 
 @transaction.atomic
 def _bring(category: str, found: Sequence[BfclCase | MultiTurnCase], source: str) -> Brought:
-    about = {"kind": CaseSet.Kind.BFCL, "public": True, "source": source, "licence": LICENCE, "link": LINK}
-    group, _ = CaseSet.objects.update_or_create(name=f"BFCL {category}", defaults=about)
+    about = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": LICENCE, "link": LINK}
+    group, _ = CaseSet.objects.update_or_create(
+        name=f"BFCL {category}", defaults=about, create_defaults={**about, "public": True}
+    )
     rows = {case.slug: case for case in Case.objects.filter(set=group)}
     texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__set=group)}
     counts: dict[str, int] = defaultdict(int)

@@ -13,6 +13,7 @@ from toolbench.evals.own.scenario import OwnScenario
 from toolbench.evals.own.simulated_tools import says_of
 from toolbench.evals.trials import Scenario
 from toolbench.lab.case_drafts import Draft, draft_of, pretty
+from toolbench.lab.case_sets import launch_address
 from toolbench.lab.casework import NoSuchCase, find_case
 from toolbench.lab.known_scenarios import scenario_of
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Model, Provider, Run
@@ -27,6 +28,15 @@ FROM lab_trial AS trial CROSS JOIN LATERAL jsonb_array_elements(trial.verdict->'
 WHERE trial.cell_id = ANY(%s) AND trial.outcome = 'fail' AND found->>'ok' = 'false'
 GROUP BY 1, 2 ORDER BY 3 DESC, 2
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSet:
+    """A set with its cases; `launch` leads to the launch form with all of them chosen."""
+
+    set: CaseSet
+    cases: tuple[Case, ...]
+    launch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +94,11 @@ class CasePage:
         return any(one.live for one in self.runs)
 
 
-def get_case_sets() -> tuple[CaseSet, ...]:
-    """Sets that hold a case, each with them as `shown`. Two queries."""
-    kept = Case.objects.filter(deleted_at=None)
-    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct()
-    return tuple(sets.prefetch_related(Prefetch("cases", kept, to_attr="shown")))
+def get_case_sets() -> tuple[ShownSet, ...]:
+    """Sets that hold a case. Two queries."""
+    kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
+    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
+    return tuple(ShownSet(one, tuple(one.shown), launch_address(one, len(one.shown))) for one in sets)
 
 
 def get_case(slug: str) -> CasePage:

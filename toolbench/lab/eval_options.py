@@ -185,7 +185,8 @@ class EvalOptions:
         default=False, metadata=_row(SWITCH, "every strategy without the tag fallback and with it", "FALLBACK_MATRIX")
     )
     scenarios: str = field(
-        default="typical", metadata=_row(FILTER, "simple, typical, extreme, all, or slugs", "SCENARIOS")
+        default="typical",
+        metadata=_row(FILTER, "simple, typical, extreme, all, slugs, or set:NAME for a set of cases", "SCENARIOS"),
     )
     trials: int = field(default=1, metadata=_row(COUNT, "trials per cell", "TRIALS"))
     until_decided: JsonObject | None = field(

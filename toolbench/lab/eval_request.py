@@ -9,6 +9,7 @@ from toolbench.engine.presets import openrouter_routing, preset, preset_names
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, STRATEGY_MATRIX
 from toolbench.evals.filters import EVERYTHING, choose, unmatched
+from toolbench.lab.case_sets import slugs_by_word
 from toolbench.lab.eval_options import EvalOptions
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.lab.run_request import STREAMS, RunRequest
@@ -41,6 +42,7 @@ class EvalRequest:
 def ask(options: EvalOptions) -> EvalRequest:
     """Raises EvalRefused when a filter matches nothing."""
     models = chosen_models(options)
+    slugs, unknown = _scenarios(options)
     profiles, notes = _profiles(options.profiles)
     request = RunRequest(
         title=options.title,
@@ -49,7 +51,7 @@ def ask(options: EvalOptions) -> EvalRequest:
         strategies=_strategies(options),
         methods=options.method,
         streams=STREAMS[options.stream],
-        scenarios=_scenarios(options),
+        scenarios=slugs,
         trials=options.trials,
         until=options.until_decided or {},
         instance_kind=options.instances,
@@ -66,7 +68,6 @@ def ask(options: EvalOptions) -> EvalRequest:
         purpose="cli",
         enforce_applicability=options.enforce_applicability,
     )
-    unknown = scenarios.unknown(options.scenarios)
     passed_over = (f"Passed over: there is no scenario {', '.join(unknown)}.",) if unknown else ()
     return EvalRequest(request, models, (*notes, *passed_over))
 
@@ -154,17 +155,21 @@ def _strategies(options: EvalOptions) -> tuple[str, ...]:
     return tuple(f"{name}{sign}{TAG_FALLBACK}" for name in chosen for sign in (WITHOUT, WITH))
 
 
-def _scenarios(options: EvalOptions) -> tuple[str, ...]:
-    """With tools off only the controls say anything."""
-    words = [word for word in options.scenarios.split(",") if word.strip()]
+def _scenarios(options: EvalOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Slugs, and words that mean none. With tools off only the controls say anything."""
+    given = [word for word in options.scenarios.split(",") if word.strip()]
+    cases = slugs_by_word(given)
+    words = [word for word in given if word not in cases]
     unknown = scenarios.unknown(words)
-    if words and len(unknown) == len(words):
+    if given and len(unknown) == len(given):
         slugs = ", ".join(scenario.slug for scenario in scenarios.all())
-        raise EvalRefused(f"No scenario matches {options.scenarios!r}; there are {slugs}.")
-    found = scenarios.select(words)
+        raise EvalRefused(f"No scenario matches {options.scenarios!r}; there are {slugs}, and cases by slug or set.")
+    found = () if cases and len(unknown) == len(words) else scenarios.select(words)
     if options.tool_use_mode == "disabled":
         found = tuple(one for one in found if one.control) or (scenarios.find("chat_only"),)
-    return tuple(one.slug for one in found)
+        return tuple(one.slug for one in found), unknown
+    chosen = (*(one.slug for one in found), *(slug for slugs in cases.values() for slug in slugs))
+    return tuple(dict.fromkeys(chosen)), unknown
 
 
 def _overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:

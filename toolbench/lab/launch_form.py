@@ -8,6 +8,7 @@ from itertools import groupby
 from toolbench.evals import scenarios
 from toolbench.evals.stopping import RATES
 from toolbench.evals.trials import Scenario
+from toolbench.lab.case_sets import kept_sets, word_of
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.voices import MESSAGES
@@ -86,11 +87,11 @@ class LaunchChoices:
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Four queries. Providers without models are left out."""
+    """Five queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_providers(),
         profiles=tuple(_profile(profile) for profile in SamplingProfile.objects.all()),
-        scenarios=(*_scenarios(), *_own_cases()),
+        scenarios=(*_scenarios(), *_case_sets(), *_own_cases()),
         sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in (*SETS, *scenarios.PACKS)),
         strategies=tuple(Choice(name, name, hint) for name, hint in STRATEGIES)
         + tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all()),
@@ -148,6 +149,12 @@ def _scenarios() -> tuple[Choice, ...]:
         first, *others = (_scenario(scenario) for scenario in members)
         found += [replace(first, heading=name), *others]
     return tuple(found)
+
+
+def _case_sets() -> Iterator[Choice]:
+    for number, (group, cases) in enumerate(kept_sets()):
+        hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
+        yield Choice(word_of(group), group.name, hint, heading="" if number else "sets of cases")
 
 
 def _own_cases() -> Iterator[Choice]:

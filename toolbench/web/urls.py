@@ -101,6 +101,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("scenarios/<slug:slug>/", scenarios.show, name="scenario"),
     path("cases/", cases.list, name="cases"),
     path("cases/new/", cases.new, name="case-new"),
+    path("cases/sets/<int:set_id>/", cases.privacy, name="case-set"),
     path("cases/bring/", cases.bring, name="case-bring"),
     re_path(r"^cases/export\.(?P<kind>jsonl|yaml)$", cases.export, name="case-export"),
     path("cases/<slug:slug>/", cases.show, name="case"),

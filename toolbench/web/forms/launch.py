@@ -6,6 +6,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from toolbench.lab.case_sets import slugs_of
 from toolbench.lab.forecast import Forecast
 from toolbench.lab.forecast_page import forecast_plan
 from toolbench.lab.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
@@ -97,7 +98,7 @@ class LaunchForm(forms.Form):
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
             streams=STREAMS[data["stream"] or "none"],
-            scenarios=tuple(data["scenarios"]),
+            scenarios=slugs_of(data["scenarios"]),
             trials=data["trials"],
             until=self._until(),
             instance_kind=data["instance_kind"],

@@ -6,10 +6,11 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.case_from_trial import NotMade
 from toolbench.lab.case_page import get_case, get_case_sets, get_own_case
+from toolbench.lab.case_sets import NoSuchSet, set_privacy
 from toolbench.lab.case_transfer import write_cases
 from toolbench.lab.casework import NoSuchCase, delete_case, find_case
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
@@ -74,6 +75,18 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         return page(request, "cases/delete.html", {"case": find_case(slug)})
     delete_case(slug)
     messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
+    return redirect("cases")
+
+
+@require_POST
+def privacy(request: HttpRequest, set_id: int) -> HttpResponse:
+    """POST makes a set public or private."""
+    try:
+        group = set_privacy(set_id, public=request.POST.get("public") == "yes")
+    except NoSuchSet as error:
+        raise Http404(str(error)) from None
+    said = "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
+    messages.success(request, f"{group} is {said}.")
     return redirect("cases")
 
 

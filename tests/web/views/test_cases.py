@@ -1,0 +1,44 @@
+"""The page of cases: a set is run from it with its guards, and made private or public."""
+
+import html
+import re
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_model
+from toolbench.lab.bfcl_import import import_bfcl
+from toolbench.lab.models import CaseSet, Run, SamplingProfile
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_for(owner_client: Client) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    import_bfcl(["multi_turn_base"], limit=3)
+    model = make_model()
+    found = re.search(r'href="(/runs/new/\?scenarios=[^"]+)"', owner_client.get("/cases/").content.decode())
+    assert found is not None
+    form = owner_client.get(html.unescape(found[1])).context["form"]
+    filled = {name: form[name].value() for name in form.fields if form[name].value() is not None}
+    asked = filled | {"models": [model.pk]}
+
+    forecast = owner_client.get("/runs/new/", asked, headers={"HX-Request": "true"})
+    assert "Start 30 trials" in forecast.content.decode()
+    refused = owner_client.post("/runs/new/", asked)
+    assert "may cost money" in refused.content.decode()
+    assert not Run.objects.exists()
+    owner_client.post("/runs/new/", asked | {"confirmed": str(refused.context["plan"].most_requests)})
+    assert Run.objects.get().trials.count() == 30
+
+
+def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> None:
+    import_bfcl(["simple_python"], limit=1)
+    group = CaseSet.objects.get()
+
+    page = owner_client.post(f"/cases/sets/{group.pk}/", {"public": "no"}, follow=True).content.decode()
+    assert "BFCL simple_python is private" in page
+    assert "Make it public" in page
+    owner_client.post(f"/cases/sets/{group.pk}/", {"public": "yes"})
+    assert CaseSet.objects.get().public
+    assert owner_client.post("/cases/sets/0/").status_code == 404
