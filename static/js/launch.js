@@ -1,3 +1,15 @@
+// Shows the fields of the stopping rule that is chosen; without it all stand under a heading that says when they count.
+const rule = document.getElementById("id_until");
+
+function showRule() {
+  for (const block of document.querySelectorAll("[data-until]")) {
+    block.hidden = !block.dataset.until.split(" ").includes(rule.value);
+  }
+}
+
+rule?.addEventListener("change", showRule);
+if (rule) showRule();
+
 // Narrows the list of models while one types; what is chosen stays. Without it the Filter button asks the server.
 const field = document.querySelector("[data-find]");
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from toolbench.evals.intervals import Part, Stopping
 from toolbench.evals.qualifying import Measured, Rule, Standing, stand, straight_passes
 
 RULE = Rule("fastest", 90, 20_000)
@@ -21,6 +22,23 @@ def names(standing: Standing) -> list[str]:
 
 def test_whoever_clears_both_bounds_qualifies() -> None:
     assert stand(measured(), RULE).state == "qualified"
+
+
+def test_a_pass_after_a_retried_error_is_not_delivered() -> None:
+    standing = stand(measured(100, 100, late=15), RULE)
+    assert names(standing) == ["delivery"]
+    assert "15 of 100 trials brought no answer (only after a person tried again × 15). Delivered 85/100" in (
+        standing.reasons[0].sentence
+    )
+
+
+def test_bounds_of_trials_that_went_on_until_decided_hold_at_every_look() -> None:
+    fixed, until = Part(38, 40), Part(38, 40, Stopping(0.05))
+    rule = Rule("fastest", 75, None)
+    low = stand(measured(38, 40, delivery=(fixed,)), rule).low
+    standing = stand(measured(38, 40, delivery=(until,)), rule)
+    assert standing.low < low
+    assert "stopped" in names(standing)
 
 
 def test_the_lower_bound_decides_and_not_the_share() -> None:
@@ -79,7 +97,7 @@ def test_trials_added_by_hand_decide_nothing_until_fresh_ones_confirm() -> None:
 
 
 def test_trials_that_ended_when_decided_decide_nothing_either() -> None:
-    assert names(stand(measured(stopped=True), RULE)) == ["stopped"]
+    assert names(stand(measured(delivery=(Part(100, 100, Stopping(0.05)),)), RULE)) == ["stopped"]
 
 
 def test_repeats_of_one_answer_claim_no_bound() -> None:

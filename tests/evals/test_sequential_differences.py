@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from toolbench.evals.intervals import Stopping
-from toolbench.evals.sequential_differences import Part, sequential_difference
+from toolbench.evals.intervals import Part, Stopping
+from toolbench.evals.sequential_differences import sequential_difference
 from toolbench.evals.statistics.differences import Stratum, difference
 
 UNTIL = Stopping(0.05)

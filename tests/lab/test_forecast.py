@@ -116,3 +116,17 @@ def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() ->
 def test_nothing_is_foretold_of_what_was_never_tried() -> None:
     assert forecast([asked(make_model())], Limits()) is None
     assert forecast([], Limits()) is None
+
+
+def test_cells_like_nothing_that_was_tried_count_with_the_least_and_the_most_they_can_send() -> None:
+    model = make_model()
+    history(model)
+    new = make_model("vendor/new", provider=make_provider("Elsewhere", kind="local"))
+    found = forecast([asked(model), asked(new, 10, scenario="other", requests=(2, 24))], Limits())
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (200 + 20, 200 + 240)
+    assert (found.cells, found.unseen) == (2, 1)
+    assert found.tokens is not None
+    assert found.tokens.high == 46_000
+    assert forecast([asked(new, scenario="other", requests=(2, 24))], Limits()) is None

@@ -53,6 +53,21 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     assert next(iter(run_lines(repeating.run, each_cell=False))) == said
 
 
+def test_packs_have_a_line_each_and_are_never_added_up() -> None:
+    config = make_config(make_run())
+    for scenario, group, passed in (
+        ("happy_path", "tools", 3),
+        ("agent_sql", "agents", 1),
+        ("chat_only", "control", 2),
+    ):
+        make_trials(make_cell(config, scenario, scenario_group=group), **{"pass": passed})
+    lines = list(run_lines(config.run, each_cell=False))
+    assert [line.partition(" (")[0] for line in lines] == [
+        "tools: success given an answer 3/3", "agents: success given an answer 1/1",
+        "control: success given an answer 2/2",
+    ]  # fmt: skip
+
+
 def test_different_answers_keep_their_interval() -> None:
     cell = make_cell(make_config(make_run()), deterministic=True)
     make_trials(cell, **{"pass": 4, "infra": 2})

@@ -12,6 +12,7 @@ from toolbench.evals.agent_world import columns_of, world
 from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
 from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import Called, any_calls, called
+from toolbench.evals.failures import of_end
 from toolbench.evals.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
 
@@ -93,7 +94,7 @@ def judge_chain(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Ve
         },
     )
     verdict = judging.judge(case)
-    return _earlier(verdict, case.otherwise) if wrong and wrong[0].call else verdict
+    return _first_cause(verdict, case.otherwise, called=wrong[0].call is not None) if wrong else verdict
 
 
 def _step(agent: str, instance: Instance, calls: Sequence[Called]) -> Step:
@@ -197,9 +198,13 @@ def _chain_problem(ended: Ended, wrong: Sequence[Step]) -> Problem:
     return replace(found, bad=replace(found.bad, sentence=sentence))
 
 
-def _earlier(verdict: Verdict, own: Problem) -> Verdict:
-    """A wrong agent before the first failed call is where it went wrong first."""
+def _first_cause(verdict: Verdict, own: Problem, *, called: bool) -> Verdict:
+    """A wrong agent that `called` before the first failed call is where it went wrong first; that turns ran out is only
+    how it ended."""
     bad = verdict.first_bad
-    if verdict.outcome != "fail" or bad is None or own.bad.turn >= bad.turn:
+    if verdict.outcome != "fail" or bad is None:
+        return verdict
+    out_of_turns = verdict.failure_class == of_end(End.MAX_TURNS_EXCEEDED)
+    if not out_of_turns and not (called and own.bad.turn < bad.turn):
         return verdict
     return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)

@@ -80,7 +80,7 @@ def pareto(standings: Iterable[Standing]) -> frozenset[str]:
     known = {one.measured.key: (one, one.p95) for one in standings if one.p95 and one.measured.tried}
     priced = all(one.measured.cost for one, _ in known.values())
     points = {
-        key: (-one.measured.passed / one.measured.tried, float(p95.value), _dollars(one.measured) if priced else 0.0)
+        key: (-one.measured.delivered_pool.share, float(p95.value), _dollars(one.measured) if priced else 0.0)
         for key, (one, p95) in known.items()
         if p95
     }
@@ -106,6 +106,16 @@ def more_to_part(ahead: Span, behind: Span, trials: int) -> int | None:
         return None
     reach = (ahead.high - ahead.value) + (behind.value - behind.low)
     return max(0, math.ceil(trials * (reach / gap) ** 2) - trials)
+
+
+def cost_difference(first: Span, second: Span) -> Span:
+    """The second less the first, with the interval of two independent figures."""
+
+    def spread(one: Span) -> float:
+        return one.value * math.log(one.high / one.low) / 2 if one.low > 0 else one.high - one.value
+
+    value, reach = second.value - first.value, math.hypot(spread(first), spread(second))
+    return Span(value, value - reach, value + reach)
 
 
 def _place(standing: Standing, rule: Rule) -> tuple[int, float, float]:

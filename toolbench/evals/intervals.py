@@ -23,6 +23,16 @@ class Stopping:
 FIXED = Stopping()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`k` of `n` of one scenario, in independent trials. `clustered`: there were more, which hang together."""
+
+    k: int
+    n: int
+    stopping: Stopping = FIXED
+    clustered: bool = False
+
+
 def together(stoppings: Iterable[Stopping]) -> Stopping:
     """Of counts of different cells, added up."""
     every = tuple(stoppings)

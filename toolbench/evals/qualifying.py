@@ -3,10 +3,12 @@ may not be chosen. The checks are a table; each has a name that pages, exports a
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from toolbench.evals.intervals import Part
+from toolbench.evals.pooling import Pooled, more_to_clear, pool
 from toolbench.evals.rounding import written
-from toolbench.evals.statistics import P95_LEAST, Quantile, Z, more_trials_to_clear, quantile, wilson
+from toolbench.evals.statistics import P95_LEAST, Quantile, Z, quantile
 
 REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
 CHEAPEST, FASTEST = "cheapest", "fastest"
@@ -43,11 +45,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A configuration as it was measured. `tried` counts infrastructure and our own deadline, `answered` does not.
-    `times` are of answered trials, in milliseconds. `cost` is dollars per delivered success, None where nobody named
-    one. `lost` says which failures of the infrastructure came how often, most first. `missing` are scenarios that the
-    others met. `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking.
-    `stopped`: trials went on until something was decided, so that bounds for a fixed number claim too much."""
+    """A configuration as it was measured. `tried` counts infrastructure and our own deadline, `answered` does not;
+    `late` of those passed did so only when an error was tried again, and were not delivered. `delivery` and `given` are
+    the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
+    `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
+    says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
+    `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking."""
 
     key: str
     label: str
@@ -61,7 +64,26 @@ class Measured:
     local: bool = False
     repeating: bool = False
     by_hand: int = 0
-    stopped: bool = False
+    late: int = 0
+    delivery: tuple[Part, ...] = ()
+    given: tuple[Part, ...] = ()
+    cost_from: str = ""
+
+    @property
+    def delivered(self) -> int:
+        return self.passed - self.late
+
+    @property
+    def delivery_parts(self) -> tuple[Part, ...]:
+        return self.delivery or (Part(self.delivered, self.tried),)
+
+    @property
+    def delivered_pool(self) -> Pooled:
+        return pool(self.delivery_parts)
+
+    @property
+    def given_pool(self) -> Pooled:
+        return pool(self.given or (Part(self.passed, self.answered),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +119,13 @@ Check = Callable[[Standing, Rule], str]
 
 def stand(measured: Measured, rule: Rule) -> Standing:
     """A configuration with the reason of every check it does not pass."""
-    low, high = wilson(measured.passed, measured.tried)
+    delivered, given = measured.delivered_pool, measured.given_pool
     timed = not measured.local and len(measured.times) >= P95_LEAST
     p95 = quantile(measured.times, 0.95) if timed else None
-    bare = Standing(measured, low, high, wilson(measured.passed, measured.answered)[0], p95)
+    bare = Standing(measured, delivered.low, delivered.high, given.low, p95)
     found = [(name, kind, check(bare, rule)) for name, kind, check in CHECKS]
     reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
-    return Standing(measured, low, high, bare.given_low, p95, reasons)
+    return replace(bare, reasons=reasons)
 
 
 def straight_passes(target: float) -> int:
@@ -112,13 +134,13 @@ def straight_passes(target: float) -> int:
 
 
 def counted(measured: Measured) -> str:
-    low, high = wilson(measured.passed, measured.tried)
-    return f"{measured.passed}/{measured.tried} [{written(100 * low)}–{written(100 * high)}]"
+    bounds = measured.delivered_pool
+    return f"{measured.delivered}/{measured.tried} [{written(100 * bounds.low)}–{written(100 * bounds.high)}]"
 
 
 def more_delivered(standing: Standing, rule: Rule) -> int | None:
     """Trials that would lift the lower bound at the share seen; None where that share never would."""
-    return more_trials_to_clear(standing.measured.passed, standing.measured.tried, rule.target)
+    return more_to_clear(standing.measured.delivery_parts, rule.target, tried=standing.measured.tried)
 
 
 def _nothing(standing: Standing, rule: Rule) -> str:
@@ -140,14 +162,20 @@ def _delivery(standing: Standing, rule: Rule) -> str:
     """Answers good enough, but too many never came."""
     measured = standing.measured
     arrived_short = standing.low < rule.target <= standing.given_low
-    if not arrived_short or measured.answered == measured.tried:
+    if not arrived_short or (measured.answered == measured.tried and not measured.late):
         return ""
-    causes = ", ".join(f"{name} × {count}" for name, count in measured.lost) or "our own deadline"
+    late = (("only after a person tried again", measured.late),) if measured.late else ()
+    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "our own deadline"
     return (
-        f"Refused for delivery: {measured.tried - measured.answered} of {measured.tried} trials brought no answer "
+        f"Refused for delivery: {_unanswered(measured)} of {measured.tried} trials brought no answer "
         f"({causes}). Delivered {counted(measured)} %, lower bound below {written(rule.success)} %; of the answers, "
         f"{measured.passed}/{measured.answered} passed."
     )
+
+
+def _unanswered(measured: Measured) -> int:
+    """At the first asking."""
+    return measured.tried - measured.answered + measured.late
 
 
 def _too_rare(standing: Standing, rule: Rule) -> str:
@@ -161,7 +189,7 @@ def _undecided(standing: Standing, rule: Rule) -> str:
     if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
         return ""
     begun = f"Not decided: delivered {counted(measured)} %, and {goal} % lies inside."
-    if measured.passed == measured.tried:
+    if measured.delivered == measured.tried and not measured.delivered_pool.error:
         return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %."
     more = more_delivered(standing, rule)
     return f"{begun} {more} more trials at this rate would tell." if more else f"{begun} It stands on the line."
@@ -192,7 +220,8 @@ def _slow(standing: Standing, rule: Rule) -> str:
 
 def _no_cost(standing: Standing, rule: Rule) -> str:
     unknown = rule.want == CHEAPEST and standing.measured.cost is None
-    return "What it costs is not known, so it cannot be called cheapest." if unknown else ""
+    why = f" ({standing.measured.cost_from})" if standing.measured.cost_from else ""
+    return f"What it costs is not known{why}, so it cannot be called cheapest." if unknown else ""
 
 
 def _by_hand(standing: Standing, rule: Rule) -> str:
@@ -201,9 +230,12 @@ def _by_hand(standing: Standing, rule: Rule) -> str:
 
 
 def _stopped(standing: Standing, rule: Rule) -> str:
-    if not standing.measured.stopped:
+    if standing.measured.delivered_pool.error is None:
         return ""
-    return "Its trials ended when something was decided, so these bounds claim too much: fresh trials may confirm it."
+    return (
+        "Its trials went on until something was decided: its bounds of success hold at every look, those of time and "
+        "cost do not. Fresh trials may confirm it."
+    )
 
 
 CHECKS: tuple[tuple[str, str, Check], ...] = (

@@ -4,8 +4,9 @@ else's, with the reason."""
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from toolbench.evals.intervals import Part
+from toolbench.evals.pooling import Pooled, more_to_clear, pool
 from toolbench.evals.rounding import written
-from toolbench.evals.statistics import more_trials_to_clear, wilson
 
 YES, NO, CONDITIONAL, NOT_APPLICABLE = "Yes", "No", "Conditional", "Not applicable"
 DEFAULT = "default"
@@ -13,8 +14,9 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One profile of a model: delivered passes of trials, and those with an answer. `off`: tools were off. `p95_high`
-    is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
+    """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
+    and `given` are the same by scenario, () where that is not known. `off`: tools were off. `p95_high` is the upper
+    bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
 
     model: str
     profile: str
@@ -24,15 +26,31 @@ class Tried:
     off: bool = False
     p95_high: float | None = None
     limit: float | None = None
+    late: int = 0
+    delivery: tuple[Part, ...] = ()
+    given: tuple[Part, ...] = ()
+
+    @property
+    def delivered(self) -> int:
+        return self.passed - self.late
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.delivery or (Part(self.delivered, self.tried),)
+
+    @property
+    def given_pool(self) -> Pooled:
+        return pool(self.given or (Part(self.passed, self.answered),))
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return wilson(self.passed, self.tried)
+        pooled = pool(self.parts)
+        return pooled.low, pooled.high
 
     @property
     def counted(self) -> str:
         low, high = self.bounds
-        return f"{self.passed}/{self.tried} [{written(100 * low)}–{written(100 * high)}]"
+        return f"{self.delivered}/{self.tried} [{written(100 * low)}–{written(100 * high)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +88,12 @@ class Disagreement:
 
 
 def _lost(tried: Tried, target: float) -> bool:
-    given = wilson(tried.passed, tried.answered)[0]
-    return tried.answered < tried.tried and tried.bounds[0] < target <= given
+    short = tried.answered < tried.tried or tried.late > 0
+    return short and tried.bounds[0] < target <= tried.given_pool.low
 
 
 def _undecided(tried: Tried, target: float) -> str:
-    more = more_trials_to_clear(tried.passed, tried.tried, target)
+    more = more_to_clear(tried.parts, target, tried=tried.tried)
     told = f"{more} more trials at this rate would tell" if more else "more trials at this rate would not lift it"
     return f"{tried.counted} %: {written(100 * target)} % lies inside, so it is not decided; {told}."
 
@@ -109,7 +127,7 @@ RULES: tuple[RecommendationRule, ...] = (
         _lost,
         lambda tried, target: (
             f"{tried.answered - tried.passed} of {tried.answered} answers failed, but "
-            f"{tried.tried - tried.answered} of {tried.tried} trials brought no answer."
+            f"{tried.tried - tried.answered + tried.late} of {tried.tried} trials brought none when first asked."
         ),
     ),
     RecommendationRule(

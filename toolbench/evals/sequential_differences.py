@@ -6,22 +6,12 @@ does then their difference, weighed as Mantel and Haenszel do or in any other wa
 which that interval leaves out no difference. The price is width: it is not for trials whose number was fixed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from toolbench.evals.intervals import FIXED, Stopping, interval
+from toolbench.evals.intervals import Part, interval
 from toolbench.evals.statistics.differences import ALPHA, Difference
 
 _LEAST, _MOST = 1e-12, 0.999  # errors between which the p-value is looked for
 _HALVINGS = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """`k` of `n` of one side in one stratum."""
-
-    k: int
-    n: int
-    stopping: Stopping = FIXED
 
 
 Pair = tuple[Part, Part]

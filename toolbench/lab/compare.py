@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
+from toolbench.evals.deciding import cost_difference
+from toolbench.evals.qualifying import Span
 from toolbench.evals.statistics.many import holm
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.compare_counts import (
@@ -66,6 +68,12 @@ class Comparison:
     shared_trials: int
 
     @property
+    def cost(self) -> Span | None:
+        """Dollars per delivered success, the second side less the first."""
+        first, second = (side.cost for side in self.sides)
+        return cost_difference(first, second) if first and second else None
+
+    @property
     def metric(self) -> str:
         return METRICS[self.query.metric]
 
@@ -80,7 +88,7 @@ class Comparison:
 
 
 def get_comparison(query: CompareQuery) -> Comparison:
-    """Seven queries, whatever the number of trials."""
+    """Eleven queries, whatever the number of trials."""
     found = [trials_of(query.side(name), demo=query.demo) for name in SIDES]
     shared = (found[0] & found[1]).count()
     counts = _counts(query, found)

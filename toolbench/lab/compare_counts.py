@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-from toolbench.evals.intervals import Stopping
-from toolbench.evals.sequential_differences import Part, sequential_difference
+from toolbench.evals.intervals import Part, Stopping
+from toolbench.evals.sequential_differences import sequential_difference
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference

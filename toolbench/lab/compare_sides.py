@@ -23,9 +23,12 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast
 
+from toolbench.evals.qualifying import Span
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.lab.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.compare_query import NAMES_RUNS, NONE, STREAMED
+from toolbench.lab.costs import cost_per_success, paid_of, paid_together
+from toolbench.lab.instances import TRIED
 from toolbench.lab.models import Trial
 
 IDENTITY = {
@@ -45,7 +48,6 @@ RATIOS = {
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATIONS},
 }  # fmt: skip
 NOT_OF_TRIALS = "drawn"  # instances have an identity of their own; parity wording is one instance, tried again
-TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is known of a side beside its lines. Costs and tokens are of all its trials, failed and repeated ones
-    too."""
+    """What is known of a side beside its lines. `cost` is dollars per delivered success, over all its trials, failed
+    and repeated ones too; None while it is not known, and `cost_from` says why, or where from."""
 
     trials: int
     passed: int
     tokens: int
-    cost: float | None
+    cost: Span | None
+    cost_from: str
     began: datetime | None
     ended: datetime | None
     concurrency: float | None
@@ -94,11 +97,6 @@ class Side:
     run_ids: tuple[int, ...]
     config_ids: tuple[int, ...]
     distinct: int
-
-    @property
-    def cost_per_success(self) -> float | None:
-        """None while the cost is unknown or nothing passed."""
-        return self.cost / self.passed if self.cost is not None and self.passed else None
 
     @property
     def tokens_per_trial(self) -> int:
@@ -121,12 +119,14 @@ def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    about = trials.filter(TRIED).aggregate(**_ABOUT)
+    """Three queries."""
+    about, paid = trials.filter(TRIED).aggregate(**_ABOUT), paid_together(paid_of(trials).values())
     return Side(
         trials=about["trials"],
         passed=about["passed"],
         tokens=(about["input"] or 0) + (about["output"] or 0),
-        cost=about["cost"],
+        cost=cost_per_success(paid),
+        cost_from=paid.words,
         began=about["began"],
         ended=about["ended"],
         concurrency=about["concurrency"],
@@ -151,7 +151,7 @@ def _sorted(names: Iterable[str] | None) -> tuple[str, ...]:
 
 _ABOUT = {
     "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
-    "input": Sum("input_tokens"), "output": Sum("output_tokens"), "cost": Sum("cost"),
+    "input": Sum("input_tokens"), "output": Sum("output_tokens"),
     "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
     "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
     "by_hand": Count("pk", filter=Q(added_by_hand=True)),

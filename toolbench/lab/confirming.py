@@ -42,7 +42,7 @@ def trials_wanted(record: DecisionRecord) -> int:
     row, rule = leader_row(record), rule_of(record)
     if row is None:
         return 0
-    passed, tried = row["passed"], row["tried"]
+    passed, tried = row.get("delivered", row["passed"]), row["tried"]
     at_share = more_trials_to_clear(passed, tried, rule.target)
     needed = straight_passes(rule.target) if passed == tried else tried + (at_share or 0)
     total = max(needed, UPPER_P95 if rule.timed else 0)

@@ -7,7 +7,7 @@ from toolbench.evals.qualifying import Span, Standing
 from toolbench.lab.decide_query import DecideQuery
 from toolbench.lab.measured import Candidate, Pool, get_pool
 from toolbench.lab.models import Run
-from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.rates import Rate, pooled_rate
 
 RUN_CHOICES = 12
 MARKS = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
@@ -56,7 +56,7 @@ class DecidePage:
 
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Six queries, whatever the number of runs."""
+    """Eight queries, whatever the number of runs."""
     pool = get_pool(query)
     query = query.settled(priced=any(one.measured.cost for one in pool.candidates))
     decision = decide((one.measured for one in pool.candidates), query.rule)
@@ -71,8 +71,8 @@ def _row(standing: Standing, candidate: Candidate, decision: Decision) -> Decide
     return DecideRow(
         standing=standing,
         candidate=candidate,
-        delivered=rate_of(measured.passed, measured.tried, withheld=measured.repeating),
-        given=rate_of(measured.passed, measured.answered, withheld=measured.repeating),
+        delivered=pooled_rate(measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating),
+        given=pooled_rate(measured.passed, measured.answered, measured.given_pool, withheld=measured.repeating),
         figure=wanted(standing, decision.rule),
         on_front=measured.key in decision.front,
         leads=standing is decision.leader,

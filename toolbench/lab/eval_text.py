@@ -1,5 +1,6 @@
 """What `manage.py eval` says of a plan and of a run's cells, line by line."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from toolbench.lab.models import Cell, Run
@@ -30,12 +31,15 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 
 def run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
-    """Both rates over the tool scenarios and over the controls; the cells below them where they are wanted."""
+    """Both rates of every pack and of the controls, never of two packs together; the cells below them where they are
+    wanted."""
     cells = tuple(run.cells.select_related("config"))
-    for name, some in (("tools", [c for c in cells if not c.control]), ("control", [c for c in cells if c.control])):
-        if some:
-            sums = tally(some)
-            yield f"{name}: {rates_text(sums.given_an_answer(), sums.delivered())}"
+    packs: dict[str, list[Cell]] = defaultdict(list)
+    for cell in sorted(cells, key=lambda cell: (cell.control, cell.position)):
+        packs["control" if cell.control else cell.scenario_group].append(cell)
+    for name, some in packs.items():
+        sums = tally(some)
+        yield f"{name}: {rates_text(sums.given_an_answer(), sums.delivered())}"
     for cell in cells if each_cell else ():
         sums = tally([cell])
         yield f"  {cell_name(cell)}: {rates_text(sums.given_an_answer(), sums.delivered())}{_decided(cell)}"

@@ -3,7 +3,7 @@ and where it comes from. What history does not say is unknown, never 0."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import Avg, Count, QuerySet, Variance
@@ -30,7 +30,9 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """Ranges; None is unknown. `seconds` supposes that every provider works at its own limit. `unpriced` are models
-    without a price: `cost` is then of the others only. `sources` say in words what the ranges stand on."""
+    without a price: `cost` is then of the others only. `sources` say in words what the ranges stand on. `unseen` cells
+    of all `cells` are like nothing that was tried: their requests are the least and the most they can be, and tokens,
+    cost and time are of the others only."""
 
     requests: Figure | None
     tokens: Figure | None
@@ -39,6 +41,8 @@ class Forecast:
     unpriced: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     capped: bool = False
+    cells: int = 0
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,20 @@ class _Totals:
 def forecast(asked: Sequence[Asked], limits: Limits) -> Forecast | None:
     """Four queries. None where nothing is asked for, or there is no history at all."""
     found = find_history(asked)
-    if not asked or not all(found):
+    pairs = list(zip(asked, found, strict=True))
+    unseen = [one for one, history in pairs if history is None]
+    if not any(found) or not all(one.requests for one in unseen):
         return None
     samples = _samples({cell for one in found if one for cell in one.cells})
     totals = _Totals()
-    for one, history in zip(asked, found, strict=True):
-        assert history is not None
-        _add(totals, one, _of(history, samples))
-    return _within(totals, asked, limits, _sources(found, totals))
+    for one, history in pairs:
+        if history is not None:
+            _add(totals, one, _of(history, samples))
+        elif one.requests is not None:
+            totals.figures["requests"].add(one.least * one.requests[0], one.most * one.requests[1])
+    known = [one for one, history in pairs if history is not None]
+    told = _within(totals, known, limits, _sources(found, totals))
+    return replace(told, cells=len(asked), unseen=len(unseen))
 
 
 def spread(samples: Sequence[Sample], least: int, most: int) -> tuple[float, float]:
@@ -189,6 +199,7 @@ def _figure(total: _Sum, part: float, unit: str) -> Figure:
 def _sources(found: Sequence[Found | None], totals: _Totals) -> tuple[str, ...]:
     counted: dict[str, int] = defaultdict(int)
     for one in found:
-        counted[one.words if one else ""] += 1
+        if one is not None:
+            counted[one.words] += 1
     history = tuple(f"{count} cell{'' if count == 1 else 's'} from {words}" for words, count in counted.items())
     return (*history, *(f"prices: {named}" for named in totals.prices))

@@ -1,6 +1,7 @@
 """What the launch form shows of a plan that is not yet started, and a run's page of what is still to come."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from toolbench.lab.forecast import Forecast, Limits, forecast
 from toolbench.lab.history import Asked
@@ -16,7 +17,10 @@ def forecast_plan(plan: Plan, request: RunRequest) -> Forecast | None:
         return None
     least, most = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
     asked = [
-        _asked(models[config.model], method=config.method, scenario=cell.scenario, least=least, most=most)
+        replace(
+            _asked(models[config.model], method=config.method, scenario=cell.scenario, least=least, most=most),
+            requests=(cell.least_requests, cell.most_requests),
+        )
         for cell in plan.cells
         if cell.applicable
         for config in (plan.configs[cell.config],)

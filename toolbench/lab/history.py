@@ -19,7 +19,8 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Trials of one cell that are to come: at least and at most so many. `places`: trials at once at the provider."""
+    """Trials of one cell that are to come: at least and at most so many. `places`: trials at once at the provider.
+    `requests` is the least and the most that one trial may send, None where nobody asked."""
 
     model: int | None
     model_name: str
@@ -31,6 +32,7 @@ class Asked:
     scenario: str
     least: int
     most: int
+    requests: tuple[int, int] | None = None
 
     def keys(self) -> tuple[Key, ...]:
         return _keys(self.model, self.kind, self.method, self.scenario)

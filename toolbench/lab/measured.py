@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, F, Max, Min, Q, QuerySet, Sum
+from django.db.models import Count, F, Max, Min, Q, QuerySet
 
-from toolbench.evals.deciding import ratio
-from toolbench.evals.qualifying import Measured
+from toolbench.evals.intervals import Part
+from toolbench.evals.qualifying import Measured, Span
 from toolbench.lab.cells import ANSWERED
+from toolbench.lab.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.decide_query import DecideQuery
+from toolbench.lab.instances import Counted, MetAgain, count_scenarios, find_met_again, part_of
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 from toolbench.lab.tallies import Tally, pooled, sums, tally_of
 
@@ -23,7 +25,6 @@ KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",
 )  # fmt: skip
-_TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Pool:
 
 
 def get_pool(query: DecideQuery) -> Pool:
-    """Five queries, whatever the number of runs. Controls take no part, nor do confirmations."""
+    """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations."""
     cells = scope_cells(query)
     groups = _groups(cells)
     group = query.group if query.group in groups else (groups[0] if groups else "")
@@ -70,7 +71,7 @@ def get_pool(query: DecideQuery) -> Pool:
     for line in lines:
         by_key[tuple(line[name] for name in KEY)].append(line)
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
-    seen = _Seen(*_trial_figures(trials))
+    seen = _seen(trials)
     everything = {line["scenario"] for line in lines}
     found = tuple(_candidate(some, everything, seen) for some in by_key.values())
     return Pool(found, group, groups, _cautions(found, lines))
@@ -87,28 +88,26 @@ def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
 
 
 def run_measured(run_id: int, *, group: str) -> tuple[Measured, ...]:
-    """The configurations of one run, its trials added by hand left out. Three queries."""
+    """The configurations of one run, its trials added by hand left out. Six queries."""
     cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
     planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
-    outcomes: dict[int, dict[str, int]] = defaultdict(dict)
-    counts = planned.filter(outcome__in=_TRIED).values_list("config_id", "outcome").order_by()
-    for config_id, outcome, count in counts.annotate(count=Count("pk")):
-        outcomes[config_id][outcome] = count
-    late = dict(
-        planned.filter(outcome="fail").exclude(ANSWERED).order_by().values_list("config_id").annotate(Count("pk"))
-    )
-    seen = _Seen(*_trial_figures(planned))
-    return tuple(_of_outcomes(configs[pk], counts, late.get(pk, 0), seen) for pk, counts in outcomes.items())
+    seen = _seen(planned)
+    counted: dict[int, list[Counted]] = defaultdict(list)
+    for one in count_scenarios(planned):
+        counted[one.config].append(one)
+    return tuple(_of_run(configs[pk], some, seen) for pk, some in counted.items())
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """By configuration id: times of answered trials, sums of costs, and infrastructure failures by class."""
+    """By configuration id: times of answered trials, what was paid, and infrastructure failures by class; and what
+    drawn instances that were met more than once gave, by the identity of a line."""
 
     times: Mapping[int, list[float]]
-    costs: Mapping[int, tuple[float, float, float, int]]
+    paid: Mapping[int, Paid]
     lost: Mapping[int, dict[str, int]]
+    met_again: MetAgain
 
     def lost_of(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
         total: dict[str, int] = defaultdict(int)
@@ -117,13 +116,10 @@ class _Seen:
                 total[name] += count
         return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
 
-    def costs_of(self, config_ids: Iterable[int]) -> tuple[float, float, float, int]:
-        """Sums: dollars, squares, dollars of passes, trials with a known cost."""
-        found = [self.costs[pk] for pk in config_ids if pk in self.costs]
-        return (
-            sum(one[0] for one in found), sum(one[1] for one in found), sum(one[2] for one in found),
-            sum(one[3] for one in found),
-        )  # fmt: skip
+    def cost_of(self, config_ids: Iterable[int]) -> tuple[Span | None, str]:
+        """Dollars per delivered success, and where from or why not."""
+        paid = paid_together(self.paid[pk] for pk in config_ids if pk in self.paid)
+        return cost_per_success(paid), paid.words
 
 
 def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
@@ -145,32 +141,34 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
         simulated=ArrayAgg("run__simulated", distinct=True),
         versions=ArrayAgg("scenario_version", distinct=True),
         engines=ArrayAgg("run__engine_version", distinct=True),
-        stopped=Count("pk", filter=~Q(run__until={})),
         first=Min("run__created_at"),
         last=Max("run__created_at"),
     )
     return [dict(line) for line in found.order_by(*identity)]
 
 
-def _trial_figures(
-    trials: QuerySet[Trial],
-) -> tuple[dict[int, list[float]], dict[int, tuple[float, float, float, int]], dict[int, dict[str, int]]]:
+def _seen(trials: QuerySet[Trial]) -> _Seen:
     plain = trials.order_by()
     timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
-    costed = plain.filter(outcome__in=_TRIED).values_list("config_id")
-    paid = costed.annotate(
-        dollars=Sum("cost"),
-        squares=Sum(F("cost") * F("cost")),
-        with_pass=Sum("cost", filter=Q(outcome="pass")),
-        known=Count("cost"),
-    )
     lost: dict[int, dict[str, int]] = defaultdict(dict)
     failed = plain.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
     for config_id, name, count in failed:
         lost[config_id][name or "infrastructure"] = count
     times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    costs = {pk: (dollars or 0.0, squares or 0.0, passed or 0.0, known) for pk, dollars, squares, passed, known in paid}
-    return times, costs, lost
+    return _Seen(times, paid_of(trials), lost, find_met_again(trials, KEY))
+
+
+def _parts(lines: list[dict[str, Any]], seen: _Seen) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Delivered success and success given an answer, by scenario."""
+    delivery, given = [], []
+    for line in lines:
+        counts = tally_of(line)
+        tried = counts.passed + counts.failed + counts.infra
+        again = seen.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
+        stopping = counts.stopping
+        delivery.append(part_of(counts.passed - counts.late_passes, tried, [one.delivery for one in again], stopping))
+        given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
+    return tuple(delivery), tuple(given)
 
 
 def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -> Candidate:
@@ -178,22 +176,25 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in KEY)
-    dollars, squares, with_pass, known = seen.costs_of(config_ids)
-    tried = tally.passed + tally.failed + tally.infra
+    delivery, given = _parts(lines, seen)
+    cost, cost_from = seen.cost_of(config_ids)
     measured = Measured(
         key=key,
         label=_label(first),
         passed=tally.passed,
-        tried=tried,
+        tried=tally.passed + tally.failed + tally.infra,
         answered=tally.answered,
         times=[time for pk in config_ids for time in seen.times.get(pk, ())],
-        cost=ratio(dollars, squares, with_pass=with_pass, passed=tally.passed, tried=tried) if known else None,
+        cost=cost,
         lost=seen.lost_of(config_ids),
         missing=tuple(sorted(everything - set(scenarios))),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
         by_hand=tally.added_by_hand,
-        stopped=any(line["stopped"] for line in lines),
+        late=tally.late_passes,
+        delivery=delivery,
+        given=given,
+        cost_from=cost_from,
     )
     return Candidate(
         measured=measured,
@@ -212,19 +213,22 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -
     )
 
 
-def _of_outcomes(config: RunConfig, counts: Mapping[str, int], late: int, seen: _Seen) -> Measured:
-    passed, tried = counts.get("pass", 0), sum(counts.values())
-    dollars, squares, with_pass, known = seen.costs_of((config.pk,))
+def _of_run(config: RunConfig, counted: list[Counted], seen: _Seen) -> Measured:
+    cost, cost_from = seen.cost_of((config.pk,))
     return Measured(
         key=str(config.pk),
         label=str(config),
-        passed=passed,
-        tried=tried,
-        answered=passed + counts.get("fail", 0) - late,
+        passed=sum(one.passed for one in counted),
+        tried=sum(one.tried for one in counted),
+        answered=sum(one.answered for one in counted),
         times=seen.times.get(config.pk, []),
-        cost=ratio(dollars, squares, with_pass=with_pass, passed=passed, tried=tried) if known else None,
+        cost=cost,
         lost=seen.lost_of((config.pk,)),
         local=config.provider_kind == Provider.Kind.LOCAL,
+        late=sum(one.late for one in counted),
+        delivery=tuple(Part(one.passed - one.late, one.tried) for one in counted),
+        given=tuple(Part(one.passed, one.answered) for one in counted),
+        cost_from=cost_from,
     )
 
 
@@ -238,6 +242,8 @@ def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
         yield "pools versions of a scenario"
     if len({one for line in lines for one in line["engines"]}) > 1:
         yield "pools versions of the engine"
+    if tally.errors_retried:
+        yield f"{tally.errors_retried} errors tried again: not delivered, whatever came of it"
     if tally.saturated:
         yield f"{tally.saturated} trials measured while this machine was saturated"
     if tally.queued or tally.running:

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from toolbench.evals.intervals import FIXED, Stopping, interval
+from toolbench.evals.pooling import Pooled
 from toolbench.evals.rounding import half_up, written
 from toolbench.evals.statistics import more_trials_to_clear
+
+_SAME = 1e-9  # shares this close are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,15 @@ def rate_of(
     stopping = FIXED if withheld else stopping
     low, high = _interval(k, n, stopping)
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
+
+
+def pooled_rate(k: int, n: int, pooled: Pooled, *, withheld: bool = False) -> Rate:
+    """The rate of `k` in `n` with the interval of its scenarios weighing alike."""
+    share = pooled.share if n and abs(pooled.share - k / n) > _SAME else None
+    return Rate(
+        k=k, n=n, low=pooled.low, high=pooled.high, withheld=withheld, error=pooled.error, method=pooled.method,
+        weighed=share,
+    )  # fmt: skip
 
 
 def trials_to_decide(rate: Rate) -> int | None:

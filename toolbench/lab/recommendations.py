@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolbench.evals.pooling import pool
 from toolbench.evals.recommending import (
     PROFILE_RULES,
     RULES,
@@ -19,7 +20,7 @@ from toolbench.lab.decide_page import get_decide_page
 from toolbench.lab.decide_query import DecideQuery
 from toolbench.lab.models import PublishedRecommendation
 from toolbench.lab.published import Published, PublishedRow, get_published
-from toolbench.lab.rates import Rate, rate_of
+from toolbench.lab.rates import Rate, pooled_rate, rate_of
 
 PUBLISHED = "published"
 NINE_OF_TEN = 0.9
@@ -122,7 +123,10 @@ def _own_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
         key = (found.provider, found.model)
         named = measured.label.removeprefix(f"{found.provider} · {found.model} · ")
         off = bool(found.tally.not_applicable) and not measured.tried
-        tried = Tried(found.model, _named(named), measured.passed, measured.tried, measured.answered, off, high, limit)
+        tried = Tried(
+            found.model, _named(named), measured.passed, measured.tried, measured.answered, off, high, limit,
+            late=measured.late, delivery=measured.delivery, given=measured.given,
+        )  # fmt: skip
         by_model[key].append(tried)
         simulated[key] = found.simulated
     return tuple(
@@ -151,7 +155,7 @@ def _own_row(
     return RecommendationRow(
         advice=advice,
         provider=provider,
-        rate=None if tried.off else rate_of(tried.passed, tried.tried),
+        rate=None if tried.off else pooled_rate(tried.delivered, tried.tried, pool(tried.parts)),
         published_rate=None,
         theirs=theirs,
         differences=parted,

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
+from toolbench.evals.pooling import Pooled
 from toolbench.evals.qualifying import Span, Standing
 from toolbench.evals.rounding import written
 from toolbench.lab.decide_page import DecidePage, DecideRow, get_decide_page
@@ -14,6 +15,7 @@ from toolbench.lab.decide_query import DecideQuery
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.matrix_export import ExportTable
 from toolbench.lab.models import DecisionRecord
+from toolbench.lab.rates import Rate, pooled_rate
 
 COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
@@ -69,6 +71,16 @@ def leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
     return next((row for row in record.evidence if row["key"] == record.leader), None)
 
 
+def frozen_rate(row: Mapping[str, Any]) -> Rate:
+    """Delivered success as it was frozen; records of before have Wilson's interval over all trials."""
+    delivered = row.get("delivered", row["passed"])
+    pooled = Pooled(
+        share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
+        k=delivered, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
+    )  # fmt: skip
+    return pooled_rate(delivered, row["tried"], pooled)
+
+
 def differences(record: DecisionRecord) -> tuple[Difference, ...]:
     """What the same question says today, where it says something else; the record stays as it is."""
     today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
@@ -95,6 +107,11 @@ def frozen_standing(standing: Standing) -> dict[str, Any]:
         "passed": measured.passed,
         "tried": measured.tried,
         "answered": measured.answered,
+        "delivered": measured.delivered,
+        "share": measured.delivered_pool.share,
+        "method": measured.delivered_pool.method,
+        "error": measured.delivered_pool.error,
+        "cost_from": measured.cost_from,
         "low": standing.low,
         "high": standing.high,
         "given_low": standing.given_low,
@@ -162,13 +179,13 @@ def _counts(row: Mapping[str, Any] | None) -> str:
     p95 = row["p95_ms"]
     time = f", p95 {written(p95['value'] / 1000, 1)} s" if p95 else ""
     bounds = f"[{written(100 * row['low'])}–{written(100 * row['high'])}]"
-    return f"{row['state']}, delivered {row['passed']}/{row['tried']} {bounds} %{time}"
+    return f"{row['state']}, delivered {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
     p95, cost = row["p95_ms"] or {}, row["cost"] or {}
     return (
-        row["label"], row["state"], row["passed"], row["tried"], row["answered"], round(row["low"], 4),
+        row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
     )  # fmt: skip

@@ -137,3 +137,17 @@ def test_a_wrong_agent_before_a_failed_call_is_where_it_went_wrong_first() -> No
     verdict = trial.judge(ended(first, failed, saying(2, "It is finished.")))
     assert (verdict.failure_class, verdict.first_bad is not None) == ("wrong_arguments", True)
     assert "the intent agent" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("reached", "changed", "kind"),
+    [(4, {"sql": {"sql_query": "SELECT 1", "tables_used": []}}, "wrong_sql"), (2, {}, "missing_call")],
+)
+def test_a_chain_out_of_turns_names_its_cause_and_not_its_end(reached: int, changed: dict[str, Any], kind: str) -> None:
+    trial = trial_of("chain")
+    agents = ORDER[:reached]
+    turns = [calling(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)]
+    verdict = trial.judge(ended(*turns, end=End.MAX_TURNS_EXCEEDED))
+    assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
+    whole = [calling(turn, called(trial, agent)) for turn, agent in enumerate(ORDER)]
+    assert trial.judge(ended(*whole, end=End.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"

@@ -25,7 +25,7 @@ def wilson(k: float, n: float) -> tuple[float, float]:
     return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
 
 
-def more_trials_to_clear(k: int, n: int, target: float) -> int | None:
+def more_trials_to_clear(k: float, n: float, target: float) -> int | None:
     """How many more trials at the share seen would lift the interval to `target`, a fraction; None when that share
     never would. Raises ValueError unless the target lies between 0 and 1.
 
@@ -35,7 +35,7 @@ def more_trials_to_clear(k: int, n: int, target: float) -> int | None:
     if n == 0 or k / n <= target:
         return None
     needed = math.ceil(Z**2 * target * (1 - target) / (k / n - target) ** 2)
-    return max(0, needed - n)
+    return max(0, math.ceil(needed - n))
 
 
 def clopper_pearson(k: float, n: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from django import template
 from toolbench.evals.rounding import written
 from toolbench.evals.statistics.differences import Difference
 from toolbench.lab.compare_counts import Compared
+from toolbench.web.templatetags.figures import money
 
 register = template.Library()
 
@@ -33,6 +34,12 @@ def signed_seconds(milliseconds: float | None) -> str:
     if milliseconds is None:
         return ""
     return f"{MINUS if milliseconds < 0 else '+'}{abs(milliseconds) / 1000:.2f}"
+
+
+@register.filter
+def signed_money(dollars: float | None) -> str:
+    """A difference of dollars with its sign."""
+    return "" if dollars is None else f"{MINUS if dollars < 0 else '+'}{money(abs(dollars))}"
 
 
 @register.inclusion_tag("_difference.html")

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
 from toolbench.evals.rounding import written
 from toolbench.lab.metrics import Figure
-from toolbench.lab.rates import Rate, rate_of, rounded
+from toolbench.lab.rates import Rate, rounded
+from toolbench.lab.records import frozen_rate
 
 register = template.Library()
 
@@ -118,9 +119,9 @@ def rate(value: Rate, kind: str = "") -> dict[str, object]:
 
 
 @register.inclusion_tag("_rate.html")
-def share(k: int, n: int, kind: str = "") -> dict[str, object]:
-    """The rate of `k` in `n`, where a page holds two counts."""
-    return {"rate": rate_of(k, n), "kind": kind}
+def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
+    """Delivered success of a row of a decision record, as it was then."""
+    return {"rate": frozen_rate(row), "kind": kind}
 
 
 @register.inclusion_tag("_ci.html")
