@@ -5,6 +5,7 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched
+from toolbench.engine.policy import resolve
 from toolbench.lab import connecting
 from toolbench.lab.catalogue import load
 from toolbench.lab.connecting import Connection, ConnectRefused, NoAnswer
@@ -186,3 +187,22 @@ def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
     assert run.state == "finished"
     assert run.trials.filter(outcome="infra", provider=None).count() == run.trial_count
     assert run.configs.get().provider_name == "Example"
+
+
+@pytest.mark.parametrize(
+    ("template", "constraint"),
+    [
+        ("vllm", "structured_outputs"),
+        ("anthropic", "output_config"),
+        ("openai", "strict"),
+        ("llama-cpp", "gbnf"),
+        ("ollama", "response_format"),
+    ],
+)
+def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, constraint: str) -> None:
+    provider = make_provider(template, template=template)
+    connecting.add_models(provider.pk, ["m"])
+    config = launched(provider.models.get(), methods=("constrained",), trials=1).configs.get()
+
+    policy = resolve((name, patch) for name, patch in config.layers).policy
+    assert policy.constraint == constraint

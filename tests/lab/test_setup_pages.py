@@ -55,8 +55,8 @@ def test_models_are_grouped_by_provider_retired_ones_last() -> None:
     catalogue.load()
     groups = {group.provider.name: group.models for group in get_models()}
     assert len(groups["OpenRouter"]) == 17
-    assert groups["OpenRouter"][-1].retired
-    assert [model.name for group in get_models("grok") for model in group.models] == ["x-ai/grok-4.1-fast"]
+    assert groups["OpenRouter"][-1].model.retired
+    assert [line.model.name for group in get_models("grok") for line in group.models] == ["x-ai/grok-4.1-fast"]
 
 
 def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:

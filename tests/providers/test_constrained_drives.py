@@ -8,7 +8,7 @@ import pytest
 
 from tests.providers.drives import WEATHER, Notes, driven, plan
 from tests.providers.test_streamed_drives import part, sse
-from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End
 from toolbench.engine.loop import LoopPlan
@@ -35,7 +35,7 @@ def worded(constraint: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name != "strict_tools"])
+@pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name not in OF_TOOLS])
 def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constraint: str, stream: bool) -> None:
     given = [worded(constraint, text) for text in (CALL, FINAL)]
     provider.plays(*(streamed(text) if stream else says(text) for text in given))
@@ -44,7 +44,7 @@ def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constra
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     for seen in provider.seen:
         sent = seen.json()
-        assert {"response_format", "structured_outputs", "grammar"} & set(sent)
+        assert {"response_format", "structured_outputs", "output_config", "grammar"} & set(sent)
         assert sent.get("stream", False) is stream
         assert "tools" not in sent
     if stream:

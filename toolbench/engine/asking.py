@@ -6,7 +6,7 @@ from typing import Protocol
 
 from toolbench.engine.constrain.compiling import Asked
 from toolbench.engine.constrain.constrained import Constrained
-from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.constrain.strict_calls import StrictCalls
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import AUTO
@@ -72,8 +72,8 @@ def ask_for(
         return TextJson(repairs)
     if method == "template":
         return Template(text_format)
-    if method == "constrained" and constraint == "strict_tools":
-        return StrictCalls(asked or Asked())
+    if method == "constrained" and constraint in OF_TOOLS:
+        return StrictCalls(constraint, asked or Asked())
     if method == "constrained" and constraint in CONSTRAINTS:
         return Constrained(constraint, asked or Asked())
     raise PlanError(f"No way of asking for {method!r} with {constraint!r}.")

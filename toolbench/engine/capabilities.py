@@ -62,7 +62,7 @@ class Capabilities:
         default=None, metadata=_told("How often calls in text can be read: high, medium or low.")
     )
     constrained: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Constraints that hold: response_format, grammar.")
+        default=None, metadata=_told("Constraints that hold, the one that is used first.")
     )
     raw_completion: Ternary = field(
         default=None, metadata=_told("A raw completion endpoint continues a rendered prompt.")

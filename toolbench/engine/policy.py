@@ -74,9 +74,9 @@ class Policy:
         metadata=row(
             choice(*CONSTRAINTS),
             "What holds the model to the format when the method is constrained: a JSON Schema in response_format "
-            "(strict: OpenAI's mode of it; strict_tools: the same for native tools), structured_outputs of vLLM, or a "
-            "grammar (grammar: llguidance in llama.cpp; gbnf: llama.cpp's own; fireworks_grammar: the same at "
-            "Fireworks).",
+            "(strict: OpenAI's mode of it; strict_tools: the same for native tools), structured_outputs of vLLM, "
+            "output_config of Anthropic (strict_tool_use: the same for native tools), or a grammar (grammar: "
+            "llguidance in llama.cpp; gbnf: llama.cpp's own; fireworks_grammar: the same at Fireworks).",
         ),
     )
     text_format: str = field(

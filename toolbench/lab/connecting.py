@@ -20,14 +20,6 @@ from toolbench.lab.waking import wake
 from toolbench.providers import listing
 from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
 
-# What holds an answer to a schema, where the endpoint is known to have it.
-_CONSTRAINTS = {"openai": "response_format", "openrouter": "response_format", "vllm": "response_format"}
-_CONSTRAINTS |= {
-    "anthropic": "response_format",
-    "lm-studio": "response_format",
-    "ollama": "response_format",
-    "llama-cpp": "grammar",
-}
 _KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
@@ -142,7 +134,6 @@ def _model(provider: Provider, name: str) -> Model:
         canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
         workarounds=list(model_workarounds(name)),
         mixed_upstreams=name.endswith(":nitro"),
-        constraint=_CONSTRAINTS.get(provider.template, ""),
     )
 
 

@@ -252,7 +252,7 @@ def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObjec
         asked["examples"] = choice.examples
     known = found.effective[model.pk].capabilities
     if known.constrained:
-        asked["constraint"] = model.constraint or known.constrained[0]
+        asked["constraint"] = known.constrained[0]
     if known.text_format:
         asked["text_format"] = known.text_format
     if request.tool_allowlist:

@@ -8,6 +8,7 @@ from itertools import groupby
 from django.db.models import Count, Q
 
 from toolbench.engine.presets import preset_description
+from toolbench.lab.capabilities import get_effective
 from toolbench.lab.connecting import NoAnswer, list_models
 from toolbench.lab.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
@@ -50,9 +51,17 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelLine:
+    """`constraint` is the one that the method constrained would use, "" where none is known to hold."""
+
+    model: Model
+    constraint: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelGroup:
     provider: Provider
-    models: tuple[Model, ...]
+    models: tuple[ModelLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +135,12 @@ def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
 
 
 def get_models(search: str = "") -> tuple[ModelGroup, ...]:
-    """One query."""
+    """Three queries."""
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
-    found = rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows
-    grouped = groupby(found, key=lambda model: model.provider)
+    found = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
+    known = get_effective(found)
+    lines = [ModelLine(model, (known[model.pk].capabilities.constrained or ("",))[0]) for model in found]
+    grouped = groupby(lines, key=lambda line: line.model.provider)
     return tuple(ModelGroup(provider, tuple(models)) for provider, models in grouped)
 
 

@@ -20,6 +20,8 @@ TOOL: dict[str, Any] = {
         ("strict", "response_format", ["json_schema", "schema", "properties", "answer", "anyOf"]),
         ("strict_tools", "tools", [0, "function", "strict"]),
         ("structured_outputs", "structured_outputs", ["json", "anyOf"]),
+        ("output_config", "output_config", ["format", "schema", "anyOf"]),
+        ("strict_tool_use", "tools", [0, "function", "strict"]),
         ("grammar", "grammar", []),
         ("gbnf", "grammar", []),
         ("fireworks_grammar", "response_format", ["grammar"]),

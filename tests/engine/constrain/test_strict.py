@@ -58,7 +58,7 @@ def test_nulls_of_strict_mode_come_out_again_and_the_tools_own_stay(arguments: d
 
 
 def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
-    asking = StrictCalls(Asked())
+    asking = StrictCalls("strict_tools", Asked())
     arguments = json.dumps(filled({"city": "Oslo"}))
     call = {"id": "c1", "type": "function", "function": {"name": "plan", "arguments": arguments}}
     broken = {**call, "id": "c2", "function": {"name": "plan", "arguments": '{"city": null'}}
@@ -68,15 +68,15 @@ def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
 
 
 def test_tools_go_out_in_their_own_field_with_the_choice() -> None:
-    sent = StrictCalls(Asked()).shape({"messages": []}, [TOOL], [TOOL.to_openai()], "required")
+    sent = StrictCalls("strict_tools", Asked()).shape({"messages": []}, [TOOL], [TOOL.to_openai()], "required")
     assert sent["tool_choice"] == "required"
     assert sent["tools"][0]["function"]["parameters"]["required"] == ["city", "days", "note", "stops"]
-    assert StrictCalls(Asked()).shape({"messages": []}, [], [], "auto") == {"messages": []}
+    assert StrictCalls("strict_tools", Asked()).shape({"messages": []}, [], [], "auto") == {"messages": []}
 
 
 def test_a_union_at_the_root_goes_as_it_is_and_says_so() -> None:
     union = {"anyOf": [{"type": "object", "properties": {key: {"type": "null"}}} for key in "ab"]}
     tool = ToolDefinition("f", "F.", union).to_openai()
     assert strict_tools([tool], Limits())[0] == [tool]
-    (change,) = StrictCalls(Asked()).dropped([tool], "auto")
+    (change,) = StrictCalls("strict_tools", Asked()).dropped([tool], "auto")
     assert (change.name, change.path, change.after) == ("constraint_strict", "$[0].parameters", "sent without strict")

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
-from toolbench.providers.probing.conformance import QUESTIONS, TITLES, probe_conformance
+from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS, TITLES, probe_conformance
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
 
 PERSONAS = ("perfect", "equal-ids", "blank-ids", "tools-dropped", "stream-no-index", "key-refused", "several-at-once")
@@ -41,6 +41,7 @@ def test_an_endpoint_that_does_everything_right_passes_what_can_be_told(personas
 
 def test_every_verdict_but_of_what_was_not_asked_names_its_evidence(personas: dict[str, Found]) -> None:
     count = len(personas["perfect"].exchanges)
+    assert all(len(found.exchanges) <= MOST_REQUESTS for found in personas.values())
 
     for check in personas["perfect"].checks.values():
         assert check.exchanges
@@ -130,7 +131,13 @@ def picky() -> Found:
 
 
 def test_constraints_that_hold_are_known_by_an_answer_that_is_not_true(picky: Found) -> None:
-    assert picky.capabilities.constrained == ("grammar", "gbnf", "response_format", "fireworks_grammar")
+    assert picky.capabilities.constrained == (
+        "grammar",
+        "gbnf",
+        "strict",
+        "response_format",
+        "fireworks_grammar",
+    )
     assert picky.checks["constraints"].outcome == "passed"
 
 

@@ -48,12 +48,14 @@ def answers_of(
     return Answers(calls, text, normaliser.definitions, normaliser.dropped, many)
 
 
-def as_schema(answers: Answers, *, one_object: bool = False) -> JsonObject:
+def as_schema(answers: Answers, *, one_object: bool = False, counted: bool = True) -> JsonObject:
     """One JSON Schema of every answer: `{"name", "arguments"}` of a tool, `{"calls": […]}` where several may come at
-    once, `{"final"}`. `one_object` puts alternatives under the key `answer`."""
+    once, `{"final"}`. `one_object` puts alternatives under the key `answer`; without `counted` nothing bounds how
+    many calls there are."""
     calls = [_call(name, arguments) for name, arguments in answers.calls]
     if answers.many > 1:
-        items = {"type": "array", "items": _one_of(calls), "minItems": 1, "maxItems": answers.many}
+        most = {"maxItems": answers.many} if counted else {}
+        items = {"type": "array", "items": _one_of(calls), "minItems": 1, **most}
         calls = [_closed({"calls": items})]
     final = [_closed({"final": answers.final})] if answers.final is not None else []
     schema = _one_of([*calls, *final])

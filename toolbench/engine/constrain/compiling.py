@@ -9,7 +9,7 @@ from functools import lru_cache
 from llguidance import LLMatcher
 
 from toolbench.engine.constrain.answers import Answers, answers_of, as_schema
-from toolbench.engine.constrain.dialects import DIALECTS, Limits
+from toolbench.engine.constrain.dialects import DIALECTS, OF_TOOLS, Limits
 from toolbench.engine.constrain.dropping import Dropped
 from toolbench.engine.constrain.grammars import gbnf, llguidance
 from toolbench.engine.constrain.strict import strict_tools
@@ -60,10 +60,10 @@ def _key(tools_json: Sequence[JsonObject]) -> bytes:
 @lru_cache(maxsize=KEPT)
 def _compiled(tools: bytes, constraint: str, asked: Asked) -> Compiled:
     tools_json = pickle.loads(tools)
-    if constraint == "strict_tools":
-        strict, dropped = strict_tools(tools_json, asked.limits)
-        return Compiled({"tools": strict}, dropped)
     dialect = DIALECTS[constraint]
+    if constraint in OF_TOOLS:
+        strict, dropped = strict_tools(tools_json, asked.limits, dialect)
+        return Compiled({"tools": strict}, dropped)
     answers = answers_of(tools_json, final=asked.final, dialect=dialect, limits=asked.limits, many=asked.many)
     if constraint == "grammar":
         text = llguidance(answers, asked.limits, asked.format)
@@ -88,6 +88,9 @@ def _check(grammar: str) -> None:
 def _schema_fields(constraint: str, answers: Answers) -> JsonObject:
     if constraint == "structured_outputs":
         return {"structured_outputs": {"json": as_schema(answers)}}
+    if constraint == "output_config":
+        schema = as_schema(answers, counted=False)
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
     strict = constraint == "strict"
     named: JsonObject = {"name": "answer", "schema": as_schema(answers, one_object=strict)}
     return {

@@ -25,10 +25,12 @@ class Dialect:
     """`keeps` are the keywords held beside the plain structure: type, enum, const, properties, required, items, anyOf,
     additionalProperties and recursion by `$ref`, which all hold.
 
-    `patterns` is any (with no look-around nor back reference), anchored (the same as `^…$` only), or plain (our own
-    grammar says it, and ends it where it has no end). `longest` is the greatest string bound that is held.
+    `patterns` is any (with no look-around nor back reference), anchored (the same as `^…$` only), plain (our own
+    grammar says it, and ends it where it has no end), or none. `longest` is the greatest string bound that is held.
     `fractions`: bounds of numbers that need not be whole are held. `together`: a length beside a pattern is held.
-    `strict`: every object is closed and every key required, an optional one as null."""
+    `closed`: every object is closed. `strict`: every key of it is required too, an optional one as null. `recursion`: a
+    reference may lead back to itself. `least_items` is the greatest minItems that is held, `plain_enums` says that
+    values of an enum must be no lists nor objects."""
 
     name: str
     keeps: frozenset[str]
@@ -37,14 +39,29 @@ class Dialect:
     longest: int | None = None
     fractions: bool = True
     together: bool = False
+    closed: bool = False
     strict: bool = False
+    recursion: bool = True
+    least_items: int | None = None
+    plain_enums: bool = False
 
 
 # llama.cpp takes string bounds of 2000 and more for none or refuses them, and bounds of fractions for none.
 SCHEMA = Dialect(
     "response_format", NUMBERS | LENGTHS | COUNTS, PLAIN_FORMATS, "anchored", longest=1900, fractions=False
 )
-STRICT = Dialect("strict", NUMBERS | COUNTS | {"multipleOf"}, MANY_FORMATS, "any", strict=True)
+STRICT = Dialect("strict", NUMBERS | COUNTS | {"multipleOf"}, MANY_FORMATS, "any", closed=True, strict=True)
+# Anthropic refuses what it does not hold; its own SDK leaves out the same.
+MESSAGES = Dialect(
+    "output_config",
+    frozenset({"minItems"}),
+    MANY_FORMATS | {"uri"},
+    "none",
+    closed=True,
+    recursion=False,
+    least_items=1,
+    plain_enums=True,
+)
 VLLM = Dialect("structured_outputs", NUMBERS | LENGTHS | COUNTS, PLAIN_FORMATS, "anchored")
 LLGUIDANCE = Dialect(
     "grammar",
@@ -60,8 +77,11 @@ DIALECTS = {
     "strict": STRICT,
     "strict_tools": STRICT,
     "structured_outputs": VLLM,
+    "output_config": MESSAGES,
+    "strict_tool_use": MESSAGES,
     "grammar": LLGUIDANCE,
     "gbnf": GBNF,
     "fireworks_grammar": GBNF,
 }
 CONSTRAINTS = tuple(DIALECTS)
+OF_TOOLS = ("strict_tools", "strict_tool_use")  # these hold native tools, the others an answer in text

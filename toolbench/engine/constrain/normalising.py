@@ -19,6 +19,7 @@ from toolbench.engine.messages import JsonObject
 MOST_PARTS = 10_000
 DEEPEST = 40
 ANY_LEVELS = 4
+UNROLLED = 3  # levels of a recursive schema, where a dialect has no recursion
 NEVER_HELD = ("not", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef")
 IMPLIED = {
     "properties": "object",
@@ -54,6 +55,7 @@ class Normaliser:
         self._tool = ""
         self._names: dict[str, str] = {}
         self._open: tuple[str, ...] = ()  # recursive schemas that were entered and have consumed nothing yet
+        self._entered: tuple[str, ...] = ()  # recursive schemas that are being written out
         self._references = References({}, "")
 
     @property
@@ -95,7 +97,7 @@ class Normaliser:
             return self._anything(1)
         pointer = self._recursive(part)
         if pointer:
-            return self._definition(pointer, path, depth)
+            return (self._definition if self._dialect.recursion else self._unrolled)(pointer, path, depth)
         flat = self._flat(part, path, 0)
         for keyword in NEVER_HELD:
             if keyword in flat:
@@ -126,6 +128,15 @@ class Normaliser:
             self.definitions[name] = self._schema(target, path, depth + 1) or self._endless(path, pointer)
             self._open = before
         return {"$ref": f"#/$defs/{self._names[pointer]}"}
+
+    def _unrolled(self, pointer: str, path: str, depth: int) -> JsonObject:
+        if self._entered.count(pointer) >= UNROLLED:
+            self.drop(path, "$ref", pointer, f"{UNROLLED} levels of it")
+            return self._anything(1)
+        before, self._entered = self._entered, (*self._entered, pointer)
+        made = self._schema(self._references.target(pointer), path, depth + 1)
+        self._entered = before
+        return made
 
     def _endless(self, path: str, pointer: str) -> JsonObject:
         self.drop(path, "$ref", pointer, "anything: the reference leads only to itself")
@@ -173,6 +184,10 @@ class Normaliser:
     def _typed(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
         types = self._types(flat)
         fixed = [flat["const"]] if "const" in flat else flat.get("enum")
+        if self._dialect.plain_enums and any(isinstance(value, list | dict) for value in fixed or ()):
+            keyword = "const" if "const" in flat else "enum"
+            self.drop(path, keyword, flat[keyword])
+            fixed = None
         if isinstance(fixed, list) and fixed:
             fitting = [value for value in fixed if not types or _fits(value, types)] or fixed
             return {"const": fitting[0]} if "const" in flat else {"enum": fitting}
@@ -222,13 +237,20 @@ class Normaliser:
             self.drop(path, "prefixItems", prefix, "each item may be any of them")
             rest = _any_of([*first, *([rest] if rest else [])])
         most = min(most, len(first)) if items is False else most
-        least = min(flat.get("minItems", 0), most)
-        return {
-            **result,
-            "items": rest or (False if "prefixItems" in result else NULL),
-            **({"minItems": least} if least else {}),
-            "maxItems": most,
-        }
+        result["items"] = rest or (False if "prefixItems" in result else NULL)
+        return {**result, **self._item_counts(flat, path, most)}
+
+    def _item_counts(self, flat: JsonObject, path: str, most: int) -> JsonObject:
+        least, held = min(flat.get("minItems", 0), most), self._dialect.least_items
+        if held is not None and least > held:
+            self.drop(path, "minItems", least, f"at least {held}")
+            least = held
+        bounds = {"minItems": least} if least else {}
+        if "maxItems" in self._dialect.keeps:
+            return {**bounds, "maxItems": most}
+        if "maxItems" in flat:
+            self.drop(path, "maxItems", flat["maxItems"])
+        return bounds
 
     def _object(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
         properties = flat.get("properties")
@@ -240,8 +262,8 @@ class Normaliser:
         required = [name for name in flat.get("required") or () if isinstance(name, str)]
         for name in required:
             named.setdefault(name, self._anything(ANY_LEVELS))
-        if self._dialect.strict:
-            return self._strict_object(flat, path, named, required)
+        if self._dialect.closed:
+            return self._closed_object(flat, path, named, required)
         others = self._others(flat, path, depth, closed=bool(named) or isinstance(properties, dict))
         counts = self._counts(flat, path, others, counted=named.keys() <= set(required))
         kept = {"properties": named} if named or others is False else {}
@@ -250,14 +272,17 @@ class Normaliser:
         more = {"additionalProperties": others, **({"patternProperties": patterns} if patterns else {}), **counts}
         return {"type": "object", **kept, **({"required": needed} if needed else {}), **more}
 
-    def _strict_object(self, flat: JsonObject, path: str, named: JsonObject, required: list[str]) -> JsonObject:
+    def _closed_object(self, flat: JsonObject, path: str, named: JsonObject, required: list[str]) -> JsonObject:
         for keyword in ("patternProperties", "propertyNames", "dependentRequired", "minProperties", "maxProperties"):
             if keyword in flat:
                 self.drop(path, keyword, flat[keyword])
         if flat.get("additionalProperties", not named) not in (None, False):
             self.drop(path, "additionalProperties", flat.get("additionalProperties", True), "closed")
-        held = {name: part if name in required else or_null(part) for name, part in named.items()}
-        return {"type": "object", "properties": held, "required": list(held), "additionalProperties": False}
+        held, needed = named, [name for name in named if name in required]
+        if self._dialect.strict:
+            held = {name: part if name in required else or_null(part) for name, part in named.items()}
+            needed = list(held)
+        return {"type": "object", "properties": held, "required": needed, "additionalProperties": False}
 
     def _others(self, flat: JsonObject, path: str, depth: int, *, closed: bool) -> Any:
         """What other keys may hold: a schema, or False for none. Where patterns of names are not held, any name may
@@ -302,8 +327,8 @@ class Normaliser:
             options = [self.text(), {"type": "number"}, {"type": "boolean"}, NULL]
             inner = self._anything(levels - 1) if levels > 1 else {}
             if inner:
-                options.append({"type": "array", "items": inner, "maxItems": self._limits.max_items})
-            if inner and not self._dialect.strict:
+                options.append({"type": "array", "items": inner, **self._item_counts({}, "", self._limits.max_items)})
+            if inner and not self._dialect.closed:
                 options.append({"type": "object", "additionalProperties": inner})
             self.definitions[name] = {"anyOf": options}
         return {"$ref": f"#/$defs/{name}"}

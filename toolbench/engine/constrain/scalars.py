@@ -45,7 +45,7 @@ def _shape(flat: JsonObject, dialect: Dialect, drop: Drop) -> JsonObject:
 
 def holds_pattern(pattern: Any, kind: str) -> bool:
     """Whether a dialect that takes patterns of this kind holds this one."""
-    branches = read_pattern(pattern) if isinstance(pattern, str) else None
+    branches = read_pattern(pattern) if isinstance(pattern, str) and kind != "none" else None
     if branches is None:
         return False
     return kind != "anchored" or (len(branches) == 1 and branches[0].from_start and branches[0].to_end)

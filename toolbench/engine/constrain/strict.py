@@ -1,26 +1,28 @@
-"""OpenAI's strict mode: tools whose schema it takes, and what its nulls mean on the way back."""
+"""Strict tools, OpenAI's and Anthropic's: those whose schema is taken, and what OpenAI's nulls mean on the way back."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolbench.engine.constrain.dialects import STRICT, Limits
+from toolbench.engine.constrain.dialects import STRICT, Dialect, Limits
 from toolbench.engine.constrain.dropping import Dropped
 from toolbench.engine.constrain.normalising import Normaliser
 from toolbench.engine.messages import JsonObject
 
 
-def strict_tools(tools_json: Sequence[JsonObject], limits: Limits) -> tuple[list[JsonObject], tuple[Dropped, ...]]:
-    """The tools with `strict` and the schema that mode takes. A tool whose arguments are a union at their root cannot
-    be strict and goes as it is, which is reported. Raises PlanError for a schema that cannot be used."""
+def strict_tools(
+    tools_json: Sequence[JsonObject], limits: Limits, dialect: Dialect = STRICT
+) -> tuple[list[JsonObject], tuple[Dropped, ...]]:
+    """The tools with `strict` and the schema that its dialect takes. A tool whose arguments are a union at their root
+    cannot be strict and goes as it is, which is reported. Raises PlanError for a schema that cannot be used."""
     strict, dropped = [], []
     for place, tool in enumerate(tools_json):
         function = tool["function"]
-        normaliser = Normaliser(STRICT, limits)
+        normaliser = Normaliser(dialect, limits)
         schema = normaliser.arguments(function, place)
         if schema.get("type") != "object":
             value = json.dumps(sorted(schema))
-            dropped.append(Dropped(f"$[{place}].parameters", "strict", STRICT.name, value, "sent without strict"))
+            dropped.append(Dropped(f"$[{place}].parameters", "strict", dialect.name, value, "sent without strict"))
             strict.append(tool)
             continue
         dropped += normaliser.dropped

@@ -1,4 +1,4 @@
-"""Native tools in OpenAI's strict mode: the endpoint holds the arguments of calls to their schema."""
+"""Native strict tools: the endpoint holds the arguments of calls to their schema."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,13 +13,14 @@ from toolbench.engine.tools import ToolDefinition
 
 
 class StrictCalls(Native):
-    """Every key of a strict schema is required, an optional one as null; those nulls are taken out of what comes
-    back, so that the tool sees the arguments it knows."""
+    """`constraint` is one of OF_TOOLS. Every key of OpenAI's strict schema is required, an optional one as null; those
+    nulls are taken out of what comes back, so that the tool sees the arguments it knows."""
 
     method = "constrained"
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, constraint: str, asked: Asked) -> None:
         super().__init__()
+        self._constraint = constraint
         self._asked = asked
 
     def shape(
@@ -28,7 +29,7 @@ class StrictCalls(Native):
         shaped = super().shape(body, tools, tools_json, tool_choice)
         if not tools_json:
             return shaped
-        return {**shaped, **compile_constraint(tools_json, "strict_tools", self._asked).fields}
+        return {**shaped, **compile_constraint(tools_json, self._constraint, self._asked).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         read = super().read(message, tools)
@@ -37,7 +38,7 @@ class StrictCalls(Native):
         return Read(calls, read.text, read.path, read.findings, read.not_executed)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
-        compiled = compile_constraint(tools_json, "strict_tools", self._asked)
+        compiled = compile_constraint(tools_json, self._constraint, self._asked)
         return tuple(dropped.as_change() for dropped in compiled.dropped)
 
 

@@ -12,6 +12,7 @@ from toolbench.providers.probing.shapes import check_ids, check_shape
 from toolbench.providers.probing.values import Check
 
 SECONDS = 120.0
+MOST_REQUESTS = 50  # of one conformance probe, none sent twice
 
 Ask = Callable[[Prober], Awaitable[Check]]
 

@@ -18,17 +18,19 @@ _VERDICT: JsonObject = {
     "required": ["verdict"],
     "additionalProperties": False,
 }
-_SCHEMA: JsonObject = {"type": "json_schema", "json_schema": {"name": "probe", "strict": True, "schema": _VERDICT}}
+_LOOSE: JsonObject = {"type": "json_schema", "json_schema": {"name": "probe", "schema": _VERDICT}}
+_STRICT: JsonObject = {"type": "json_schema", "json_schema": {"name": "probe", "strict": True, "schema": _VERDICT}}
 _GBNF, _LARK = 'root ::= "kestrel"', '%llguidance {}\nstart: "kestrel"'
-# By constraint, what asks for it: the one that holds most comes first, and is the one that is used.
+# By constraint, what asks for it: the first that holds is the one that is used. OpenAI promises nothing without strict.
 _HELD: dict[str, JsonObject] = {
     "grammar": {"grammar": _LARK},
     "gbnf": {"grammar": _GBNF},
     "structured_outputs": {"structured_outputs": {"json": _VERDICT}},
-    "response_format": {"response_format": _SCHEMA},
+    "strict": {"response_format": _STRICT},
+    "response_format": {"response_format": _LOOSE},
     "fireworks_grammar": {"response_format": {"type": "grammar", "grammar": _GBNF}},
 }
-_HELD_IN_MESSAGES: dict[str, JsonObject] = {"output_config": {"response_format": _SCHEMA}}
+_HELD_IN_MESSAGES: dict[str, JsonObject] = {"output_config": {"response_format": _LOOSE}}
 
 
 async def check_constraints(prober: Prober) -> Check:
