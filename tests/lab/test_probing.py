@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from tests.lab.benches import scripted_model
+from tests.lab.benches import launched, scripted_model
 from tests.lab.conftest import Elsewhere
-from toolbench.lab.models import Model, Probe, ProbeExchange
+from toolbench.lab import claiming
+from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
 from toolbench.lab.probe_storing import ProbeLost, claim, queue_lost, store
 from toolbench.lab.probing import ask_probe, work_probe
 from toolbench.providers.probing.values import Check
@@ -144,4 +145,34 @@ def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: M
         model.provider.base_url = provider.base_url
         model.provider.save()
         assert sorted(one.result() for one in [elsewhere(work_probe, probe.pk) for _ in range(2)]) == [False, True]
+        assert len(provider.seen) == 2
+
+
+def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) -> None:
+    model.provider.concurrency = 2
+    model.provider.save()
+    launched(model, trials=3)
+    probe = ask_probe(model, "first_use")
+    assert claim(probe.pk) is not None
+
+    (trial,) = claiming.claim(model.provider_id, want=8, worker="w")
+    assert claiming.claim(model.provider_id, want=8, worker="w") == ()
+    claiming.leave_slot(trial.id, trial.lease)
+    assert len(claiming.claim(model.provider_id, want=8, worker="w")) == 1
+    assert not claiming.take_slot(model.provider_id, trial.id, lease=trial.lease)
+
+
+def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model: Model) -> None:
+    with ScriptedProvider(echoes) as provider:
+        model.provider.base_url, model.provider.concurrency = provider.base_url, 1
+        model.provider.save()
+        launched(model, trials=1)
+        assert len(claiming.claim(model.provider_id, want=1, worker="w")) == 1
+        probe = ask_probe(model, "first_use")
+        looks = iter([False, False, True])
+        assert work_probe(probe.pk, lambda: next(looks, True))
+        assert not provider.seen
+
+        Trial.objects.update(state="done", lease=None)
+        assert work_probe(probe.pk)
         assert len(provider.seen) == 2

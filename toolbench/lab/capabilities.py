@@ -51,9 +51,13 @@ def effective_of(model: Model) -> Effective:
     return get_effective([model])[model.pk]
 
 
+def template_of(provider: Provider) -> str:
+    """Whose declarations hold for its models."""
+    return "llama-cpp" if provider.kind == Provider.Kind.LOCAL else provider.template
+
+
 def _declared(model: Model) -> list[Told]:
-    template = "llama-cpp" if model.provider.kind == Provider.Kind.LOCAL else model.provider.template
-    told = [one for one in (declared_by(template),) if one is not None]
+    told = [one for one in (declared_by(template_of(model.provider)),) if one is not None]
     if model.constraint:
         own = Capabilities(constrained=(model.constraint,))
         told.append(Told("declared", own, "the model's row"))

@@ -23,7 +23,8 @@ _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's sl
 # A claim that a crash of the database forgets is harmless: the lease tells. So its commit is not waited for.
 _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
 
-# A trial whose lease is in `over` has sent its last request and holds no slot, though its end is not stored yet.
+# A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in `over`
+# has sent its last request and holds none, though its end is not stored yet.
 # Runs with fewest trials in flight come first, then in turn; none has more in flight than its own limit. Trials whose
 # local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
 # trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
@@ -36,8 +37,9 @@ WITH busy AS (
         AND lease <> ALL(%(over)s::uuid[]) GROUP BY run_id
 ), limits AS (
     SELECT total.trials AS in_flight,
-        greatest(0, least(%(want)s, provider.concurrency - total.trials - %(kept)s)) AS want
-    FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials FROM busy) AS total
+        greatest(0, least(%(want)s, provider.concurrency - total.trials - total.probes - %(kept)s)) AS want
+    FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
+        WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
 ), queue AS (
     SELECT next.id, next.rank + coalesce(busy.trials, 0) AS turn, run.id AS run_id
@@ -116,6 +118,7 @@ _HAS_SLOT = """
 SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 2147483647)
     > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
         AND lease <> ALL(%(over)s::uuid[]))
+    + (SELECT count(*) FROM lab_probe WHERE %(probes)s AND state = 'running' AND provider_id = %(provider)s)
 """
 
 
@@ -186,11 +189,24 @@ def take_slot(provider_id: int, trial_id: int, *, lease: UUID, free: Free = ALL_
     already begun."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, _lock_of(provider_id))
-        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": list(free.over)})
+        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": list(free.over), "probes": True})
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_TAKE_SLOT, [trial_id, lease])
     return True
+
+
+def hold_slots(provider_id: int) -> None:
+    """Until the transaction ends nobody else counts or takes the provider's slots."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, _lock_of(provider_id))
+
+
+def has_room(provider_id: int) -> bool:
+    """Whether the trials in flight leave the slot that the provider's probe holds."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": [], "probes": False})
+        return bool(cursor.fetchone()[0])
 
 
 def _lock_of(provider_id: int) -> tuple[int, int]:

@@ -13,20 +13,19 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from toolbench.engine.events import ExchangeError
+from toolbench.lab.claiming import hold_slots
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.facts import column_count, column_number, column_text
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.providers.probing.values import Check, learned
 from toolbench.providers.recording import ExchangeStep
 
-_PROBED = 7_204_302  # namespace of the advisory locks that keep one probe at a time at a provider
-
 _CLAIM = """
 UPDATE lab_probe AS probe SET state = 'running', execution = execution + 1, lease = gen_random_uuid(), checks = '[]',
     lease_until = clock_timestamp() + make_interval(secs => %s), worker = %s, started_at = clock_timestamp()
 WHERE id = %s AND state = 'queued' AND NOT EXISTS (
     SELECT 1 FROM lab_probe AS other WHERE other.provider_id = probe.provider_id AND other.state = 'running')
-RETURNING id, model_id, kind, execution, lease
+RETURNING id, model_id, provider_id, kind, execution, lease
 """
 _RENEW = """
 UPDATE lab_probe SET lease_until = clock_timestamp() + make_interval(secs => %s)
@@ -48,18 +47,20 @@ class Claimed:
 
     id: int
     model_id: int
+    provider_id: int
     kind: str
     execution: int
     lease: UUID
 
 
 def claim(probe_id: int) -> Claimed | None:
-    """None when it is not waiting, or another of its provider is under way."""
+    """None when it is not waiting, or another of its provider is under way. From now on it counts among what is in
+    flight at the provider."""
     provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
     if provider is None:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s::int)", [_PROBED, provider % 2**31])
+        hold_slots(provider)
         cursor.execute(_CLAIM, [settings.LEASE_SECONDS, f"{socket.gethostname()}:{os.getpid()}", probe_id])
         row = cursor.fetchone()
     return Claimed(*row) if row else None

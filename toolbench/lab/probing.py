@@ -14,22 +14,26 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
+from toolbench.lab.claiming import has_room
 from toolbench.lab.database_thread import AWAY, DatabaseThread
 from toolbench.lab.keys import KeyUnavailable
-from toolbench.lab.models import Model, Probe
+from toolbench.lab.models import Model, Probe, Provider
+from toolbench.lab.paying import FREE_KINDS, needs_asking
 from toolbench.lab.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.lab.probe_storing import Claimed, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.routes import settle
+from toolbench.lab.run_request import ConfirmationNeeded
 from toolbench.lab.waking import wake_probes
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.probing.conformance import probe_conformance, probe_first_use
+from toolbench.providers.probing.conformance import MOST_REQUESTS, probe_conformance, probe_first_use
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.values import Check
 from toolbench.providers.recording import ExchangeStep
 
 logger = logging.getLogger(__name__)
 
+SLOT_SECONDS = 0.2  # between two looks for a free slot
 LONGEST_ANSWER = 60.0  # seconds that one conversation of a probe may take
 OPEN = (Probe.State.QUEUED, Probe.State.RUNNING)
 
@@ -53,6 +57,21 @@ def ask_probe(model: Model, kind: str, *, why: str = "") -> Probe:
     )
     transaction.on_commit(lambda: wake_probes([probe.pk]))
     return probe
+
+
+def ask_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
+    """A conformance probe of every model of the provider, as `ask_probe` does it; they are worked one after the other.
+    Raises ConfirmationNeeded when they may send more paid requests than are sent without asking, and more than the
+    `agreed` number, and Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
+    paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MOST_REQUESTS}
+    if needs_asking(paid) and sum(paid.values()) > agreed:
+        raise ConfirmationNeeded(paid)
+    with transaction.atomic():
+        return [
+            ask_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models
+        ]
 
 
 def waiting_probes(provider_id: int) -> list[int]:
@@ -79,8 +98,15 @@ def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> b
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish(claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
     settle(claimed.model_id)
-    wake_probes(Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=probe_id).values_list("pk", flat=True))
+    wake_probes(_next_waiting(probe_id))
     return True
+
+
+def _next_waiting(than: int) -> list[int]:
+    """The next probe of every provider, those first that a run waits for."""
+    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=than)
+    first = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
+    return list(first.values_list("pk", flat=True))
 
 
 def _endpoint(claimed: Claimed) -> Endpoint:
@@ -106,6 +132,7 @@ class _Work:
     async def work(self) -> None:
         try:
             async with Door() as door, self._beating():
+                await self._room()
                 word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(self.endpoint, door, self._note, self._permit, time.perf_counter, word)
                 full = self.claimed.kind == Probe.Kind.CONFORMANCE
@@ -116,6 +143,13 @@ class _Work:
             await self._database.run(finish, self.claimed, self._checks, exchanges=prober.exchanges, address=address)
         finally:
             await self._database.close()
+
+    async def _room(self) -> None:
+        """Waits for the provider's limit to leave a slot; no trial is claimed for it meanwhile."""
+        await self._permit()
+        while not await self._database.run(has_room, self.claimed.provider_id):
+            await asyncio.sleep(SLOT_SECONDS)
+            await self._permit()
 
     async def _store(self) -> None:
         heard, self._heard = self._heard, []

@@ -90,6 +90,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("models/", models.show, name="models"),
     path("models/<int:model_id>/", models.one, name="model"),
     path("models/<int:model_id>/probe/", probes.start, name="model-probe"),
+    path("providers/<int:provider_id>/probe/", probes.start_all, name="provider-probe"),
     path("probes/<int:probe_id>/", probes.show, name="probe"),
     path("probes/<int:probe_id>/adopt/", probes.adopt, name="probe-adopt"),
     path("compatibility/", compatibility.show, name="compatibility"),

@@ -1,9 +1,11 @@
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
+from toolbench.providers.probing.conformance import MOST_REQUESTS
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +42,7 @@ def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(own
 
     assert f'hx-get="/probes/{probe.pk}/"' in live
     assert '<meta http-equiv="refresh"' in live
-    assert "1 of 24 checks" in live
+    assert "1 of 25 checks" in live
     assert "hx-get" not in over
 
 
@@ -96,15 +98,44 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     assert "The text holds a whole call in the dialect hermes." in shown
 
 
-def test_the_table_of_compatibility_holds_what_is_known_and_labels_what_is_simulated(owner_client: Client) -> None:
+def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_whom(owner_client: Client) -> None:
     persona = make_model("perfect", provider=make_provider("Simulated", kind="simulated"))
     a_probe(persona, learned={"supports_tool_use": True})
-    make_model("vendor/unknown")
+    make_model("vendor/unknown", provider=make_provider("vLLM", template="vllm"))
 
     shown = text(owner_client.get("/compatibility/"))
+    real, simulated = shown.split("· simulated", 1)
 
-    assert "Simulated · simulated" in shown
-    assert "vendor/unknown" not in shown
+    assert "vendor/unknown" in real
+    assert ">not probed</a>" in real
+    assert "<code>structured_outputs, response_format</code>" in real
+    assert "Declared for all of them by vLLM&#x27;s documentation" in real
+    assert "Of none of them is known: Tool calls, " in real
+    assert "perfect" in simulated
+    assert "probed, " in simulated
+
+
+def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_agreed_to_first(
+    owner_client: Client, settings: Settings
+) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 2 * MOST_REQUESTS
+    provider = make_provider("Paid")
+    for name in "abc":
+        make_model(name, provider=provider)
+    make_model("old", provider=provider, retired=True)
+
+    asked = owner_client.post(f"/providers/{provider.pk}/probe/")
+    assert f"up to {3 * MOST_REQUESTS} requests to Paid" in text(asked)
+    assert not Probe.objects.exists()
+
+    done = owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": str(3 * MOST_REQUESTS)})
+    assert done.headers["Location"] == f"/compatibility/#provider-{provider.pk}"
+    assert set(Probe.objects.values_list("model_name", "kind")) == {(name, "conformance") for name in "abc"}
+
+    local = make_model("tiny", provider=make_provider("Local", kind="local"))
+    settings.CONFIRM_ABOVE_REQUESTS = 1
+    owner_client.post(f"/providers/{local.provider_id}/probe/")
+    assert Probe.objects.filter(model=local).exists()
 
 
 def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client: Client) -> None:

@@ -3,15 +3,14 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.compatibility import COLUMNS, get_compatibility, get_families
+from toolbench.lab.compatibility import get_compatibility, get_families
 from toolbench.web.pages import page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /compatibility/"""
-    titles = [title for _, title in COLUMNS]
-    return page(request, "compatibility/show.html", {"rows": get_compatibility(), "titles": titles})
+    return page(request, "compatibility/show.html", {"tables": get_compatibility()})
 
 
 @require_safe

@@ -3,13 +3,15 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.adopting import NothingToAdopt
 from toolbench.lab.adopting import adopt as adopt_preset
-from toolbench.lab.models import Model, Probe
+from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probe_page import get_probe_page
-from toolbench.lab.probing import ask_probe
+from toolbench.lab.probing import ask_probe, ask_probes
+from toolbench.lab.run_request import ConfirmationNeeded
 from toolbench.web.pages import page
 
 
@@ -18,6 +20,19 @@ def start(request: HttpRequest, model_id: int) -> HttpResponse:
     """Asks for a conformance probe and shows it; one that is open is shown instead of a second."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
     return redirect("probe", ask_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
+
+
+@require_POST
+def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
+    """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
+    provider = get_object_or_404(Provider, pk=provider_id)
+    agreed = request.POST.get("agreed", "")
+    try:
+        probes = ask_probes(provider_id, agreed=int(agreed) if agreed.isascii() and agreed.isdigit() else 0)
+    except ConfirmationNeeded as needed:
+        return page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
+    messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
+    return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
 
 
 @require_safe
