@@ -2,11 +2,18 @@
 
 import io
 import json
+import sys
 from typing import Any
 
 import pytest
 
+if sys.version_info >= (3, 14):
+    from zipfile import ZIP_ZSTANDARD, ZipFile
+else:
+    from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
+
 from tests.lab.bundles.bundles import zipped
+from toolbench.lab.bundles.inspect_logs import START
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.importing import import_run
 from toolbench.lab.models import Run
@@ -32,7 +39,7 @@ MODEL = {
         "choices": [
             {"message": {"role": "assistant", "content": "", "tool_calls": [CALL]}, "stop_reason": "tool_calls"}
         ],
-        "usage": {"input_tokens": 12, "output_tokens": 3},
+        "usage": {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15},
     },
 }
 RAW = {"request": {"model": "m"}, "response": {"id": "r"}, "call_refs": [[0, 1]], "call_key": "messages"}
@@ -47,13 +54,19 @@ def sample(number: int, **fields: Any) -> dict[str, Any]:
         "events_data": {"messages": [{"role": "user", "content": "a table"}], "calls": [{"role": "user"}]},
         "attachments": {"big": "a long text"},
         "output": {"completion": "Done."},
-        "scores": {"match": {"value": "C"}},
+        "scores": {"match": {"value": "C", "answer": "Done.", "explanation": "Done.", "history": []}},
+        "model_usage": {"vendor/model-a": {"input_tokens_cache_read": 4, "reasoning_tokens": 1}},
     } | fields
 
 
 def archive(*samples: dict[str, Any]) -> bytes:
-    members = {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in samples}
-    return zipped({"header.json": json.dumps(HEADER).encode()} | members)
+    """As Inspect AI writes it: compressed by zstd, the header behind the samples."""
+    members = {f"samples/{one['id']}_epoch_{one['epoch']}.json": json.dumps(one).encode() for one in samples}
+    file = io.BytesIO()
+    with ZipFile(file, "w", ZIP_ZSTANDARD) as written:
+        for name, content in ({START: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
+            written.writestr(name, content)
+    return file.getvalue()
 
 
 def logged(raw: bytes, name: str = "log.eval") -> Run:
@@ -65,13 +78,17 @@ def test_samples_are_trials_judged_by_their_own_scores() -> None:
         sample(1),
         sample(2, scores={"match": {"value": "I", "explanation": "wrong day"}}),
         sample(3, scores={"match": {"value": 0.5}}),
-        sample(4, error={"message": "timed out"}),
+        sample(4, error={"message": "RuntimeError('timed out')", "traceback": "…"}),
+        sample(5, error={"message": "CancelledError('Cancelled via cancel scope')"}, scores=None),
+        sample(6, limit={"type": "message", "limit": 4.0, "reason": "Message limit exceeded. count: 5; limit: 4"}),
     ]
     run = logged(archive(*given))
     assert (run.imported, run.title, run.origin["kind"]) == (True, "Book a Table (Inspect AI)", "inspect")
     trials = list(run.trials.order_by("position"))
-    assert [trial.outcome for trial in trials] == ["pass", "fail", "na", "infra"]
-    assert trials[1].sentence == "The scorer match said I wrong day"
+    assert [trial.outcome for trial in trials] == ["pass", "fail", "na", "infra", "cancelled", "pass"]
+    assert trials[5].sentence == "Message limit exceeded. count: 5; limit: 4."
+    assert (trials[0].cached_tokens, trials[0].reasoning_tokens) == (4, 1)
+    assert trials[1].sentence == "The scorer match said I: wrong day"
     assert run.cells.get().scenario == "inspect_book_a_table"
 
 
@@ -90,6 +107,15 @@ def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_bac
         "transforms",
         "calls",
     ]
+
+
+def test_epochs_of_a_sample_are_repeats_of_one_instance_and_a_tool_that_broke_is_not_ok() -> None:
+    broken = TOOL | {"result": "", "failed": True}
+    run = logged(archive(sample(1), sample(1, epoch=2), sample(2, events=[MODEL, broken], error_retries=[{}])))
+    first, again, other = run.trials.order_by("position")
+    assert first.instance_seed == again.instance_seed != other.instance_seed
+    assert other.error_hint == "sample 2, epoch 1, attempt 2"
+    assert [step.ok for step in other.steps.all()] == [True, False]
 
 
 def test_a_json_log_is_read_in_the_same_way() -> None:

@@ -4,7 +4,6 @@ is judged here, and no scenario stands behind it."""
 import hashlib
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
@@ -14,16 +13,17 @@ from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.bundles.inspect_steps import number, sample_steps, text_of
-from toolbench.lab.bundles.opening import Caps, ImportRefused, open_zip, read_object
+from toolbench.lab.bundles.opening import Archive, Caps, ImportRefused, open_zip, read_object
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
-from toolbench.lab.facts import column_text
+from toolbench.lab.facts import column_count, column_text
 from toolbench.lab.models import Run
 
 CAPS = Caps(members=100_000, bytes=2 << 30)
 HEADER, START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
 _PROVIDER = "Inspect AI"
+_CANCELLED = "CancelledError("
 _GRADES = {"C": True, "I": False}
 _NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
 
@@ -44,7 +44,7 @@ def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None) ->
         return _planted(log, _samples(archive), _origin(log, name, sha256), owner)
 
 
-def _header(archive: zipfile.ZipFile) -> str:
+def _header(archive: Archive) -> str:
     """A log that was cut off has only what was written at its start."""
     names = archive.namelist()
     if HEADER in names:
@@ -54,8 +54,9 @@ def _header(archive: zipfile.ZipFile) -> str:
     raise ImportRefused(f"There is no {HEADER} in the file, so it is no log of Inspect AI. Nothing was imported.")
 
 
-def _samples(archive: zipfile.ZipFile) -> Iterator[JsonObject]:
-    for name in sorted(archive.namelist()):
+def _samples(archive: Archive) -> Iterator[JsonObject]:
+    """As they were written: in the order in which they ended."""
+    for name in archive.namelist():
         if name.startswith(_SAMPLES) and name.endswith(".json"):
             yield read_object(archive, name)
 
@@ -126,7 +127,7 @@ def _trial(sample: JsonObject, place: int, slug: str) -> TrialSeed:
         "position": place,
         "scenario": slug,
         "instance_kind": "drawn",
-        "instance_seed": 0,
+        "instance_seed": _instance(sample),
         "seed": 0,
         "execution": 1,
         "outcome": outcome,
@@ -144,15 +145,20 @@ def _trial(sample: JsonObject, place: int, slug: str) -> TrialSeed:
         "input_tokens": sum(step["input_tokens"] or 0 for step in exchanges),
         "output_tokens": sum(step["output_tokens"] or 0 for step in exchanges),
         "prompt_version": "",
-        "error_hint": column_text(f"sample {text_of(sample.get('id'))}, epoch {text_of(sample.get('epoch'))}", 300),
+        "cached_tokens": _tokens(sample, "input_tokens_cache_read"),
+        "reasoning_tokens": _tokens(sample, "reasoning_tokens"),
+        "error_hint": column_text(_place(sample), 300),
     }
     return TrialSeed(0, 0, columns, tuple(steps))
 
 
 def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
-    """Outcome, a sentence and one check per score. An error that stopped the sample is nobody's answer."""
-    if sample.get("error"):
-        return "infra", f"The sample ended in an error: {text_of(_object(sample['error']).get('message'))}", []
+    """Outcome, a sentence and one check per score. An error that stopped the sample is nobody's answer; a limit that
+    stopped it leaves the verdict to the scores."""
+    if error := text_of(_object(sample.get("error")).get("message")):
+        if error.startswith(_CANCELLED):
+            return "cancelled", "The sample was stopped, because another one had ended the eval.", []
+        return "infra", f"The sample ended in an error: {error}", []
     given = sample.get("scores")
     scores: Mapping[str, Any] = given if isinstance(given, dict) else {}
     if not scores and isinstance(sample.get("score"), dict):
@@ -161,14 +167,32 @@ def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     grades = [_passed(_object(score).get("value")) for score in scores.values()]
     if not grades or None in grades:
         return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
+    stopped = text_of(_object(sample.get("limit")).get("reason"))
     if all(grades):
-        return "pass", "", checks
+        return "pass", f"{stopped}." if stopped else "", checks
     worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
-    return "fail", f"The scorer {worst['name']} said {worst['detail']}", checks
+    said = f"The scorer {worst['name']} said {worst['detail']}"
+    return "fail", f"{stopped}. {said}" if stopped else said, checks
+
+
+def _instance(sample: JsonObject) -> int:
+    """A number that is the same for the same sample, in every epoch and every log."""
+    return int.from_bytes(hashlib.sha256(text_of(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
+
+
+def _tokens(sample: JsonObject, kind: str) -> int:
+    usage = _object(sample.get("model_usage"))
+    return sum(column_count(_object(one).get(kind)) or 0 for one in usage.values())
+
+
+def _place(sample: JsonObject) -> str:
+    place = f"sample {text_of(sample.get('id'))}, epoch {text_of(sample.get('epoch'))}"
+    before = len(_list(sample.get("error_retries")))
+    return f"{place}, attempt {before + 1}" if before else place
 
 
 def _check(name: str, score: JsonObject) -> JsonObject:
-    said = " ".join(filter(None, (text_of(score.get("value")), text_of(score.get("explanation"))[:500])))
+    said = ": ".join(filter(None, (text_of(score.get("value")), text_of(score.get("explanation"))[:500])))
     return {"name": column_text(name, 100), "ok": _passed(score.get("value")) is True, "detail": column_text(said, 600)}
 
 

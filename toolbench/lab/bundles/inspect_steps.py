@@ -120,12 +120,13 @@ def _tool(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> Ste
     arguments = sample.put_back(event.get("arguments"))
     body = _bodies(arguments, sample.put_back(event.get("result")))
     call = {"id": text_of(event.get("id")), "name": text_of(event.get("function")), "arguments": arguments}
-    facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": not error}, "schema_errors": []}
+    ok = not error and not event.get("failed")
+    facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": ok}, "schema_errors": []}
     columns = _step("tool", turn, ordinal, sample.started_ms(event), event) | {
         "tool_name": column_text(event.get("function"), 200),
         "error_code": column_text(error.get("type"), 60),
         "error_message": column_text(error.get("message"), 20_000),
-        "ok": not error,
+        "ok": ok,
         "response_bytes": len(body["response"]),
     }
     return StepSeed(columns, body | {"facts": dump(facts)})

@@ -3,7 +3,7 @@ Nothing is ever unpacked to disk."""
 
 import hashlib
 import json
-import zipfile
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
+if sys.version_info >= (3, 14):
+    from zipfile import BadZipFile, ZipFile, ZipInfo
+
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
+    from backports.zstd.zipfile import BadZipFile, ZipFile, ZipInfo
+
 from toolbench.lab.bundles.manifest import EVIDENCE, MANIFEST, Manifest, NotABundle, evidence_hash, read_manifest
 
+Archive = ZipFile
 MOST_MEMBERS = 400_000
 MOST_MEMBER_BYTES = 256 << 20
 MOST_BYTES = 8 << 30  # of all members, unpacked
@@ -36,17 +45,18 @@ class Caps:
 
 
 @contextmanager
-def open_zip(file: IO[bytes], caps: Caps) -> Iterator[zipfile.ZipFile]:
-    """The archive, its list of members checked. Raises ImportRefused, also for damage found while it is read."""
+def open_zip(file: IO[bytes], caps: Caps) -> Iterator[ZipFile]:
+    """The archive, its list of members checked; deflated or, as Inspect AI does, by zstd. Raises ImportRefused, also
+    for damage found while it is read."""
     try:
-        with zipfile.ZipFile(file) as archive:
+        with ZipFile(file) as archive:
             check_members(archive, caps)
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (BadZipFile, ZstdError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ImportRefused(f"The file is no readable zip archive: {error}. Nothing was imported.") from error
 
 
-def check_members(archive: zipfile.ZipFile, caps: Caps) -> None:
+def check_members(archive: ZipFile, caps: Caps) -> None:
     """Raises ImportRefused."""
     every = archive.infolist()
     if len(every) > caps.members:
@@ -63,7 +73,7 @@ def check_members(archive: zipfile.ZipFile, caps: Caps) -> None:
         )
 
 
-def _check(info: zipfile.ZipInfo, caps: Caps) -> None:
+def _check(info: ZipInfo, caps: Caps) -> None:
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
         raise ImportRefused(f"The member {info.filename[:80]!r} points outside the file. Nothing was imported.")
@@ -76,7 +86,7 @@ def _check(info: zipfile.ZipInfo, caps: Caps) -> None:
         )
 
 
-def checked_manifest(archive: zipfile.ZipFile) -> Manifest:
+def checked_manifest(archive: ZipFile) -> Manifest:
     """The manifest, after every member was read once and found as it says. Raises ImportRefused."""
     try:
         manifest = read_manifest(archive.read(MANIFEST))
@@ -101,7 +111,7 @@ def evidence_names(manifest: Manifest) -> list[str]:
     return sorted(name for name in manifest.members if name.startswith(EVIDENCE))
 
 
-def read_object(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def read_object(archive: ZipFile, name: str) -> dict[str, Any]:
     """Raises ImportRefused for anything but a JSON object."""
     try:
         found = json.loads(archive.read(name))
@@ -114,7 +124,7 @@ def read_object(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     return found
 
 
-def _hash(archive: zipfile.ZipFile, name: str) -> str:
+def _hash(archive: ZipFile, name: str) -> str:
     digest = hashlib.sha256()
     with archive.open(name) as member:
         while piece := member.read(_PIECE):

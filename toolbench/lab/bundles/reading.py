@@ -1,6 +1,5 @@
 """Importing a bundle: a run in a scope of its own, equal to the one that was written, row for row."""
 
-import zipfile
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -9,7 +8,15 @@ from django.utils import timezone
 
 from toolbench.lab.bundles.cases import read_cases
 from toolbench.lab.bundles.manifest import CASES, RUN, TRIALS, Manifest
-from toolbench.lab.bundles.opening import Caps, ImportRefused, checked_manifest, evidence_names, open_zip, read_object
+from toolbench.lab.bundles.opening import (
+    Archive,
+    Caps,
+    ImportRefused,
+    checked_manifest,
+    evidence_names,
+    open_zip,
+    read_object,
+)
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, RunSeed, StepSeed, TrialSeed, plant, refuse_twice
 from toolbench.lab.bundles.rows import BadRow, row_columns
@@ -43,7 +50,7 @@ def _origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
     )
 
 
-def _run(whole: dict[str, Any], archive: zipfile.ZipFile, manifest: Manifest) -> RunSeed:
+def _run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> RunSeed:
     return RunSeed(
         run=row_columns(Run, whole.get("run")),
         configs=tuple(row_columns(RunConfig, one) for one in _list(whole, "configs")),
@@ -55,7 +62,7 @@ def _run(whole: dict[str, Any], archive: zipfile.ZipFile, manifest: Manifest) ->
     )
 
 
-def _trials(archive: zipfile.ZipFile, manifest: Manifest) -> Iterator[TrialSeed]:
+def _trials(archive: Archive, manifest: Manifest) -> Iterator[TrialSeed]:
     """Read while they are stored, some at a time."""
     for name in evidence_names(manifest):
         if name.startswith(TRIALS):
