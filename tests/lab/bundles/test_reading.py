@@ -105,10 +105,17 @@ def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
 def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
     members = members_of(bundle_of(small_run())[0])
     cases = {
-        b"no zip at all": "no readable zip archive",
+        b"no zip at all": "no whole zip archive",
         zipped({"a.txt": b"x"}): "There is no manifest.json in the file",
         zipped(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
         zipped(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
+        zipped(members)[:-200]: "it is cut off, or something else",
+        zipped(members | {"manifest.json": members["manifest.json"].replace(b'"version": 1', b'"version": 2')}): (
+            "its version is 2, and this Toolbench reads 1"
+        ),
+        zipped(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
+            "does not say 'sha256'"
+        ),
         zipped(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
         zipped(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
         zipped(_without(members, "plans.json")): "'plans.json' is listed and missing",
@@ -145,6 +152,7 @@ def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
         (("trial", "sentence"), "a\x00b", "cannot contain NUL"),
         (("trial", "instance_seed"), 2**70, "instance_seed cannot be stored"),
         (("trial", "verdict"), {"rule": "\x00"}, "Nothing was imported"),
+        (("trial", "verdict"), ["good"], "verdict has the wrong shape"),
         (("config",), 7, "there is no row 7"),
         (("steps",), "none", "steps is no list of objects"),
     ],

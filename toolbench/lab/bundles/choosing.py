@@ -61,7 +61,7 @@ def choose(run_id: int, *, private: bool = False) -> Chosen:
     while recompute_stale():
         pass
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))
-    secret = private_scenarios(run, every)
+    secret = private_scenarios(run, (cell.scenario for cell in every))
     cells = tuple(cell for cell in every if private or cell.scenario not in secret)
     kept = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=kept).order_by("position", "pk"))
@@ -109,13 +109,13 @@ def _finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
 def private_cases(run_id: int) -> tuple[str, ...]:
     """Those of a run that travel only when that is said."""
     run = Run.objects.get(pk=run_id)
-    return tuple(sorted(private_scenarios(run, run.cells.only("scenario"))))
+    return tuple(sorted(private_scenarios(run, run.cells.order_by().values_list("scenario", flat=True).distinct())))
 
 
-def private_scenarios(run: Run, cells: Iterable[Cell]) -> frozenset[str]:
+def private_scenarios(run: Run, tried: Iterable[str]) -> frozenset[str]:
     """Those of private sets, and what is not known here any more; of an imported run what was private there, or is
     here."""
-    slugs = {cell.scenario for cell in cells}
+    slugs = frozenset(tried)
     if run.imported:
         here = Case.objects.filter(slug__in=slugs, set__public=False).values_list("slug", flat=True)
         return frozenset({*here, *(slugs & set(run.origin.get("private", ())))})

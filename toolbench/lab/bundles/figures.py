@@ -10,6 +10,7 @@ from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.rates import Rate
 from toolbench.lab.report_rates import config_rates, rate_json
 from toolbench.lab.tallies import Tally, tally
+from toolbench.lab.until import DECIDED
 
 MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
 _AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")
@@ -24,6 +25,7 @@ class CellLine:
     delivered: Rate
     p50_ms: float | None
     p95_ms: float | None  # from P95_LEAST answers on
+    decided: str  # what ended it, in words; "" where the number of trials was fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def _cell(cell: Cell) -> CellLine:
         delivered=counts.delivered(),
         p50_ms=cell.p50_ms,
         p95_ms=cell.p95_ms if counts.answered >= P95_LEAST else None,
+        decided=DECIDED.get(cell.decided, ""),
     )
 
 
@@ -99,6 +102,7 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
         "success_given_an_answer": rate_json(cell.answered),
         "delivered_success": rate_json(cell.delivered),
         "distinct_answers": counts.distinct,
+        "decided": cell.decided,
         "interval_withheld": cell.answered.withheld,
         "added_by_hand": counts.added_by_hand,
         "measured_while_saturated": counts.saturated,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
@@ -17,7 +18,7 @@ from toolbench.lab.bundles.opening import Archive, Caps, ImportRefused, open_zip
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
 from toolbench.lab.facts import column_count, column_text
-from toolbench.lab.models import Run
+from toolbench.lab.models import Cell, Run
 
 CAPS = Caps(members=100_000, bytes=2 << 30)
 HEADER, START = "header.json", "_journal/start.json"
@@ -92,7 +93,18 @@ def _planted(log: JsonObject, samples: Iterator[JsonObject], origin: Origin, own
     cell = {"scenario": _slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
     trials = (_trial(sample, place, _slug(spec)) for place, sample in enumerate(samples))
     seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials)
-    return plant(seed, origin, owner=owner)
+    return _counted(plant(seed, origin, owner=owner))
+
+
+def _counted(run: Run) -> Run:
+    """With what its trials spent: a log says it of samples only."""
+    spent = Cell.objects.filter(run=run).aggregate(
+        requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
+    )
+    run.requests_reserved, run.tokens_used = spent["requests"] or 0, spent["tokens"] or 0
+    run.trials_per_cell = run.trial_count
+    run.save(update_fields=["requests_reserved", "tokens_used", "trials_per_cell"])
+    return run
 
 
 def _config(log: JsonObject) -> Columns:

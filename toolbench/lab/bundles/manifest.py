@@ -79,7 +79,9 @@ def read_manifest(content: bytes) -> Manifest:
         left_out = tuple(LeftOut(str(one["what"]), str(one["why"])) for one in given["left_out"])
         source = given["source"] if isinstance(given["source"], dict) else {}
         return Manifest(str(given["made_at"]), source, members, left_out, evidence=str(given["evidence"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except KeyError as error:
+        raise NotABundle(f"its {MANIFEST} does not say {error}") from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, NotABundle):
             raise
         raise NotABundle(f"its {MANIFEST} cannot be read ({type(error).__name__})") from error

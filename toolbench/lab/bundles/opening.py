@@ -52,7 +52,10 @@ def open_zip(file: IO[bytes], caps: Caps) -> Iterator[ZipFile]:
         with ZipFile(file) as archive:
             check_members(archive, caps)
             yield archive
-    except (BadZipFile, ZstdError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except BadZipFile as error:
+        damage = str(error) if str(error).startswith("Bad CRC") else "it is cut off, or something else"
+        raise ImportRefused(f"The file is no whole zip archive: {damage}. Nothing was imported.") from error
+    except (ZstdError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ImportRefused(f"The file is no readable zip archive: {error}. Nothing was imported.") from error
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.template.loader import render_to_string
 
+from toolbench.evals.stopping import Until
 from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.bundles.figures import MEANING, ConfigLine
 from toolbench.lab.bundles.manifest import Manifest, trace_member
@@ -70,6 +71,7 @@ def index_page(chosen: Chosen, lines: Sequence[ConfigLine], trials: Sequence[Tri
         "unlisted": max(len(ranked) - MOST_LINES, 0),
         "manifest": manifest,
         "meaning": MEANING,
+        "until": str(Until.read(chosen.run.until)) if chosen.run.until else "",
         "style": style(),
     }
     return _bytes(render_to_string("bundles/index.html", context))

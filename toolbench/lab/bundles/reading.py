@@ -6,6 +6,7 @@ from typing import IO, Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
+from toolbench.evals.stopping import Until, UntilRefused
 from toolbench.lab.bundles.cases import read_cases
 from toolbench.lab.bundles.manifest import CASES, RUN, TRIALS, Manifest
 from toolbench.lab.bundles.opening import (
@@ -51,8 +52,13 @@ def _origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
 
 
 def _run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> RunSeed:
+    run = row_columns(Run, whole.get("run"))
+    try:
+        Until.read(run.get("until", {}))
+    except (UntilRefused, TypeError) as error:
+        raise BadRow(f"the run's stopping rule: {error}") from error
     return RunSeed(
-        run=row_columns(Run, whole.get("run")),
+        run=run,
         configs=tuple(row_columns(RunConfig, one) for one in _list(whole, "configs")),
         cells=tuple(
             CellSeed(_place(one, "config"), row_columns(Cell, one.get("cell"))) for one in _list(whole, "cells")

@@ -91,6 +91,8 @@ def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
     texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
     if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
         raise BadRow(f"{field.name} has the wrong type")
+    if isinstance(field, models.JSONField) and field.default in (dict, list) and not isinstance(given, field.default):
+        raise BadRow(f"{field.name} has the wrong shape")
     if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
         raise BadRow(f"{field.name} has the wrong type")
     try:
