@@ -81,7 +81,7 @@ class _Sample:
 
 
 def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> StepSeed:
-    """The raw call where the log has it; else its own account of input and output, and the facts say so."""
+    """The raw call where the log has it; else its own account of input and output."""
     call, output = _object(event.get("call")), _object(event.get("output"))
     raw = bool(call.get("request"))
     told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
@@ -95,7 +95,8 @@ def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) ->
         "text": text_of(message.get("content")),
         "calls_found": calls,
         "calls": calls,
-        "findings": [_finding(raw)],
+        "message": message or None,
+        "findings": [],
         "usage": usage or None,
         "request_changes": [],
         "response_changes": [],
@@ -136,11 +137,6 @@ def _step(kind: str, turn: int, ordinal: int, started: float, event: JsonObject)
     took = number(event.get("working_time"), 1000.0)
     place = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
     return place | {"started_ms": started, "duration_ms": took or 0.0}
-
-
-def _finding(raw: bool) -> JsonObject:
-    told = "as the log tells the raw call" if raw else "put together from the log's messages: the log has no raw call"
-    return {"code": "imported_from_log", "message": f"Not the bytes of the wire, but {told}.", "path": ""}
 
 
 def _calls(message: JsonObject) -> list[JsonObject]:
