@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CPUS ?= 2
+# One more than there are: kill tests and journeys mostly wait for processes of their own.
+TESTS_AT_ONCE = $(shell expr $(CPUS) + 1)
 ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
@@ -25,7 +27,7 @@ reset: run-environment  ## Delete all data (asks first; YES=1 does not ask)
 	@exec $(BIN)/python -m toolbench.running reset
 
 test: environment browser  ## Every test, pages in a real headless Chromium (SKIP_BROWSER=1 leaves those out)
-	$(BIN)/python -m pytest -q -n $(CPUS) --dist loadfile -m "not local_model$(BROWSER_TESTS)"
+	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model$(BROWSER_TESTS)"
 
 test-local: environment  ## Live tests on the local model
 	$(BIN)/python -m pytest -q -m local_model

@@ -16,6 +16,7 @@ from tests.environment import FOLDER, WORKER
 from tests.servers import TestServers
 from tests.workers import WorkerProcess
 
+LONGEST = ("tests/running/test_up.py", "tests/lab/test_kills.py", "tests/journeys/", "tests/providers/simulated/")
 _STARTED = pytest.StashKey[TestServers]()
 
 
@@ -33,7 +34,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that drives a browser is one of the browser tests, without saying so again."""
+    """A test that drives a browser is one of the browser tests, without saying so again. The longest files are begun
+    first, so that none is still running when the others have ended."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
