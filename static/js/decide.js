@@ -1,5 +1,7 @@
 // The decision page: a slider beside each number, and success against p95 with the Pareto front.
 
+import { resolved } from "./colours.js";
+
 for (const field of document.querySelectorAll("[data-slide]")) {
   const [min, max, step] = field.dataset.slide.split(" ");
   const slider = Object.assign(document.createElement("input"), { type: "range", min, max, step, value: field.value });
@@ -12,15 +14,6 @@ for (const field of document.querySelectorAll("[data-slide]")) {
 
 const holder = document.getElementById("decide-chart");
 const style = getComputedStyle(document.documentElement);
-const resolved = (name) => {
-  const probe = document.createElement("span");
-  probe.hidden = true;
-  probe.style.setProperty("color", `var(${name})`);
-  document.body.append(probe);
-  const colour = getComputedStyle(probe).color;
-  probe.remove();
-  return colour;
-};
 const SYMBOLS = { qualified: ["circle", "--pass"], refused: ["x", "--fail"], "not decided": ["circle-open", "--ink-2"], "to be confirmed": ["diamond-open", "--infra"] };
 
 const ends = (values, place) => Math.abs((values[place] ?? values[1]) - values[1]);

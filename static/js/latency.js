@@ -1,17 +1,10 @@
 // Draws the latency page's two charts from the data in the page: one dot per trial with its median, and the share
 // of trials finished by a time. Colours come from the style sheet, so both themes work.
 
+import { resolved } from "./colours.js";
+
 const data = JSON.parse(document.getElementById("latency-data").textContent);
 const style = getComputedStyle(document.documentElement);
-const resolved = (name) => {
-  const probe = document.createElement("span");
-  probe.hidden = true;
-  probe.style.setProperty("color", `var(${name})`);
-  document.body.append(probe);
-  const colour = getComputedStyle(probe).color;
-  probe.remove();
-  return colour;
-};
 
 const narrow = matchMedia("(max-width: 40rem)");
 

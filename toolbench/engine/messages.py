@@ -148,3 +148,8 @@ class Envelope:
     data: JsonObject = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     errors: tuple[JsonObject, ...] = ()
+
+
+def without_calls(message: Message) -> Message:
+    """All else that it has, also fields nobody knows."""
+    return {key: value for key, value in message.items() if key != "tool_calls"}

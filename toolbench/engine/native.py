@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange
+from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.prompting import instruction, prompt_version, with_system
 from toolbench.engine.reading import Read, meant_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
@@ -40,7 +40,7 @@ class Native:
         return Read((), text, "text", (Finding("call_in_text", said, "$.content"),), not_executed=True)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
+        rest = without_calls(message)
         rest.setdefault("role", "assistant")
         return {**rest, "tool_calls": list(calls)} if calls else rest
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Said, TextCall, parse, render_conversation, turns_of
 from toolbench.engine.json_text import read_json
-from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange
+from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.reading import TROUBLE, Read, WrittenCall, openai_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
 
@@ -53,8 +53,7 @@ class Template:
         )
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
-        return {"role": "assistant", **rest, **({"tool_calls": list(calls)} if calls else {})}
+        return {"role": "assistant", **without_calls(message), **({"tool_calls": list(calls)} if calls else {})}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]

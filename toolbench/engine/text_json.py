@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.mending import parse_error, repair_changes, repair_finding
-from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange
+from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.prompting import (
     call_json,
     instruction,
@@ -65,8 +65,7 @@ class TextJson:
         return Read((openai_call(CALL_ID, call),), rest, "json_fallback", findings)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
-        return {"role": "assistant", **rest}
+        return {"role": "assistant", **without_calls(message)}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
         return [result_message(call, content)]

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.messages import JsonObject, TransformChange
 from toolbench.lab.code_lines import Code, blamed, code_of, code_of_value, compared
 from toolbench.lab.models import Step
 
@@ -15,15 +15,6 @@ class Pane:
     title: str
     note: str
     code: Code
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    kind: str
-    name: str
-    path: str
-    before: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class StepView:
     step: Step
     left: Pane
     right: Pane
-    changes: tuple[Change, ...]
+    changes: tuple[TransformChange, ...]
     faults: tuple[Fault, ...]
     headers: tuple[tuple[str, str], ...]
     error: str
@@ -69,7 +60,7 @@ def view_step(
         step=step,
         left=left,
         right=right,
-        changes=tuple(Change(**change) for change in facts.get(_changes_key(step, part), ())),
+        changes=tuple(TransformChange(**change) for change in facts.get(_changes_key(step, part), ())),
         faults=faults,
         headers=_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",

@@ -11,6 +11,14 @@ from toolbench.engine.formats.registry import FORMATS
 
 DATA = Path(__file__).parent / "data"
 TOOLS: list[dict[str, Any]] = json.loads((DATA / "tools.json").read_text())
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,11 @@
 import pytest
 
+from tests.engine.formats.cases import WEATHER
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of
 from toolbench.engine.formats.turns import TURNS
-from toolbench.engine.messages import JsonObject
 
-TOOL: JsonObject = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
 TALK = (
     Said("system", "Be brief."),
@@ -27,11 +19,11 @@ TALK = (
 
 @pytest.mark.parametrize("name", TURNS)
 def test_everything_said_is_told_once_and_in_order(name: str) -> None:
-    prompt = render_conversation(TALK, format=name, tools=[TOOL])
+    prompt = render_conversation(TALK, format=name, tools=[WEATHER])
     places = [prompt.find(one.text) for one in TALK]
     assert [prompt.count(one.text) for one in TALK] == [1] * len(TALK)
     assert places == sorted(places)
-    assert prompt.count(render_tools([TOOL], format=name).strip("\n")) == 1
+    assert prompt.count(render_tools([WEATHER], format=name).strip("\n")) == 1
     assert prompt.endswith(turns_of(name).asks)
 
 
@@ -39,10 +31,10 @@ def test_everything_said_is_told_once_and_in_order(name: str) -> None:
 def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
     """What the history shows the model is what we would read if the model wrote it."""
     asked, went_on = TALK[:2], TALK[:3]
-    before = render_conversation(asked, format=name, tools=[TOOL])
-    after = render_conversation(went_on, format=name, tools=[TOOL])
+    before = render_conversation(asked, format=name, tools=[WEATHER])
+    after = render_conversation(went_on, format=name, tools=[WEATHER])
     turn = after.removeprefix(before).removesuffix(turns_of(name).asks)
-    parsed = parse(turn, format=name, tools=[TOOL])
+    parsed = parse(turn, format=name, tools=[WEATHER])
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
     assert parsed.text.startswith("Let me see.")
 
@@ -95,7 +87,7 @@ def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
 
 
 def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of_nine() -> None:
-    prompt = render_conversation(TALK, format="mistral_v3", tools=[TOOL])
+    prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER])
     assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
     assert '"id": "call00000"' in prompt
     assert '"call_id":"call00000"' in prompt

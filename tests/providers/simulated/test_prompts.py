@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.formats.cases import WEATHER
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answering import Refusals, answer
@@ -10,14 +11,6 @@ from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.prompts import chat_request
 from toolbench.providers.simulated.voices import PROMPT
 
-TOOL: JsonObject = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Weather of a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 CALL = TextCall("get_weather", {"city": "Rome"}, "c1")
 TALK = (
     Said("system", "Be brief."),
@@ -39,8 +32,8 @@ def completed(prompt: object, **more: Any) -> JsonObject:
 
 @pytest.mark.parametrize("name", READ)
 def test_a_prompt_is_read_turn_by_turn_with_its_tools_and_its_format(name: str) -> None:
-    request, found = chat_request({"prompt": render_conversation(TALK, format=name, tools=[TOOL])})
-    assert (found, request["tools"]) == (name, [TOOL])
+    request, found = chat_request({"prompt": render_conversation(TALK, format=name, tools=[WEATHER])})
+    assert (found, request["tools"]) == (name, [WEATHER])
     roles = [message["role"] for message in request["messages"]]
     assert roles[:3] + roles[4:] == ["system", "user", "assistant", "assistant", "user"]
     assert roles[3] in ("user", "tool")
@@ -49,8 +42,8 @@ def test_a_prompt_is_read_turn_by_turn_with_its_tools_and_its_format(name: str) 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_persona_writes_its_calls_in_the_prompts_format(name: str) -> None:
-    body = completed(render_conversation(TALK, format=name, tools=[TOOL]))
-    (call,) = parse(body["choices"][0]["text"], format=name, tools=[TOOL]).calls
+    body = completed(render_conversation(TALK, format=name, tools=[WEATHER]))
+    (call,) = parse(body["choices"][0]["text"], format=name, tools=[WEATHER]).calls
     assert (body["object"], call.name, call.arguments) == ("text_completion", "get_weather", {"city": "Oslo"})
 
 

@@ -9,7 +9,7 @@ from toolbench.engine.constrain.compiling import Asked, Compiled, compile_constr
 from toolbench.engine.constrain.strict import without_added_nulls
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
-from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange
+from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.prompting import (
     call_json,
     instruction,
@@ -61,8 +61,7 @@ class Constrained:
         return Read(tuple(made), "", "constrained")
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
-        return {"role": "assistant", **rest}
+        return {"role": "assistant", **without_calls(message)}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
         return [result_message(call, content)]

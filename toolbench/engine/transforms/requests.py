@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.messages import JsonObject, Message, without_calls
 from toolbench.engine.transforms.registry import TransformKind
 
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
@@ -107,7 +107,7 @@ def _older(messages: Sequence[Message]) -> Iterator[Message]:
             continue
         following = takewhile(lambda one: one.get("role") == "tool", messages[place + 1 :])
         results = {one.get("tool_call_id"): one.get("content") for one in following}
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
+        rest = without_calls(message)
         for at, call in enumerate(calls):
             function = call["function"]
             yield {**rest, "content": None if at else rest.get("content"), "function_call": function}
