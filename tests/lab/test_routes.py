@@ -137,6 +137,15 @@ def test_a_method_that_is_named_is_tried_or_refused_with_a_reason_and_never_chan
     assert plan.skipped[0].why == "The endpoint refuses requests with tools."
 
 
+def test_a_rendered_prompt_is_refused_before_the_first_request_where_the_wire_has_none(model: Model) -> None:
+    model.provider.wire = "anthropic"
+    model.provider.save()
+    plan = expand(request_for(model, methods=("native", "template")))
+
+    assert [config.method for config in plan.configs] == ["native"]
+    assert plan.skipped[0].why == "An endpoint that speaks anthropic takes no rendered prompt."
+
+
 def test_an_endpoint_without_parallel_calls_gets_them_one_by_one_but_for_raw(model: Model) -> None:
     model.capabilities = {"supports_tool_use": True, "supports_parallel_tools": False}
     model.save()

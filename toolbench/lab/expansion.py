@@ -20,7 +20,7 @@ from toolbench.evals.stopping import FIRST, Until, UntilRefused
 from toolbench.evals.trials import Scenario
 from toolbench.lab.capabilities import get_effective
 from toolbench.lab.known_scenarios import find_scenarios, in_catalogue_order
-from toolbench.lab.models import Model, Preset, SamplingProfile
+from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.lab.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.policy_hash import policy_hash
 from toolbench.lab.routes import must_probe, routing_of, way, with_capabilities, with_route
@@ -148,6 +148,9 @@ def _applies(name: str, model: Model, request: RunRequest, found: Found) -> bool
 
 def _unsuited(choice: ConfigChoice, found: Found) -> str:
     """Why a method that was named cannot be used here; "" where it can."""
+    wire = found.models[choice.model].provider.wire
+    if choice.method == "template" and wire != Provider.Wire.CHAT:
+        return f"An endpoint that speaks {wire} takes no rendered prompt."
     return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
 
 
