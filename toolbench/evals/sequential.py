@@ -26,7 +26,7 @@ def always_valid(k: int, n: int, error: float) -> tuple[float, float]:
     _check(k, n, error)
     if n == 0:
         return 0.0, 1.0
-    mixture = float(betaln(k + _PRIOR, n - k + _PRIOR) - betaln(_PRIOR, _PRIOR)) + math.log(error)
+    mixture = log_mixture(k, n) + math.log(error)
 
     def beyond(p: float) -> float:
         return mixture - float(xlogy(k, p) + xlog1py(n - k, -p))
@@ -35,6 +35,11 @@ def always_valid(k: int, n: int, error: float) -> tuple[float, float]:
     low = 0.0 if k == 0 or beyond(_EDGE) <= 0 else float(brentq(beyond, _EDGE, share))
     high = 1.0 if k == n or beyond(1 - _EDGE) <= 0 else float(brentq(beyond, share, 1 - _EDGE))
     return low, high
+
+
+def log_mixture(k: int, n: int) -> float:
+    """The logarithm of the mixture of likelihoods of k passes in n trials."""
+    return float(betaln(k + _PRIOR, n - k + _PRIOR) - betaln(_PRIOR, _PRIOR))
 
 
 @lru_cache(maxsize=16384)

@@ -1,18 +1,22 @@
 """Is one side better than the other, where trials went on until something was decided? An interval and a p-value of the
 difference that hold at every look.
 
-Every scenario of both sides has its always-valid interval; they hold all at once, each at its part of the error. So
-does then their difference, weighed as Mantel and Haenszel do or in any other way. The p-value is the least error at
-which that interval leaves out no difference. The price is width: it is not for trials whose number was fixed."""
+Every side of every scenario has its mixture of likelihoods (evals.sequential); their product is a martingale too, so
+rates at which it is 1/error times the likelihood are left out, all together. The interval is what is left of the
+difference, weighed as Mantel and Haenszel do; the p-value asks whether the sides may be equal in every scenario. Both
+take the rate of one side in one scenario for one rate."""
 
+import math
 from collections.abc import Sequence
 
-from toolbench.evals.intervals import Part, interval
+from scipy.optimize import brentq
+from scipy.special import xlog1py, xlogy
+
+from toolbench.evals.intervals import Part
+from toolbench.evals.sequential import log_mixture
 from toolbench.evals.statistics.differences import ALPHA, Difference
 
-_LEAST, _MOST = 1e-12, 0.999  # errors between which the p-value is looked for
-_HALVINGS = 24
-
+_MOST_PULL = 1e9  # towards an end: rates are then as far off as they can be
 
 Pair = tuple[Part, Part]
 
@@ -23,34 +27,43 @@ def sequential_difference(pairs: Sequence[Pair]) -> Difference | None:
     if not compared:
         return None
     weights = [first.n * second.n / (first.n + second.n) for first, second in compared]
-    whole = sum(weights)
-    shares = [weight / whole for weight in weights]
-    gaps = [second.k / second.n - first.k / first.n for first, second in compared]
-    low, high = _ends(compared, shares, ALPHA)
-    return Difference(sum(map(float.__mul__, shares, gaps)), low, high, _p(compared, shares))
+    shares = [weight / sum(weights) for weight in weights]
+    parts = [part for pair in compared for part in pair]
+    signs = [sign * share for share in shares for sign in (-1.0, 1.0)]
+    value = sum(sign * part.k / part.n for sign, part in zip(signs, parts, strict=True))
+    low, high = -_furthest(parts, [-sign for sign in signs]), _furthest(parts, signs)
+    return Difference(value, min(low, value), max(high, value), min(1.0, math.exp(-sum(map(_evidence, compared)))))
 
 
-def _ends(pairs: Sequence[Pair], shares: Sequence[float], error: float) -> tuple[float, float]:
-    part = error / (2 * len(pairs))
-    low = high = 0.0
-    for share, (first, second) in zip(shares, pairs, strict=True):
-        below, above = interval(first.k, first.n, first.stopping.within(part))
-        under, over = interval(second.k, second.n, second.stopping.within(part))
-        low, high = low + share * (under - above), high + share * (over - below)
-    return low, high
+def _evidence(pair: Pair) -> float:
+    """The logarithm of how much likelier both sides are apart than with one rate, the likeliest for both."""
+    k, n = pair[0].k + pair[1].k, pair[0].n + pair[1].n
+    alike = float(xlogy(k, k / n) + xlog1py(n - k, -k / n))
+    return sum(log_mixture(part.k, part.n) for part in pair) - alike
 
 
-def _p(pairs: Sequence[Pair], shares: Sequence[float]) -> float:
-    """By halving, since a larger error only narrows the interval."""
+def _furthest(parts: Sequence[Part], weights: Sequence[float]) -> float:
+    """The most that the weighed sum of rates may be. At a pull each rate is where its likelihood falls as steeply as
+    the sum rises; the pull is the one at which all together are just not left out."""
+    room = -math.log(ALPHA) - sum(log_mixture(part.k, part.n) for part in parts)
 
-    def leaves_out(error: float) -> bool:
-        low, high = _ends(pairs, shares, error)
-        return low > 0 or high < 0
+    def rates(pull: float) -> list[float]:
+        return [_pulled(part, pull * weight) for part, weight in zip(parts, weights, strict=True)]
 
-    if not leaves_out(_MOST):
-        return 1.0
-    low, high = _LEAST, _MOST
-    for _ in range(_HALVINGS):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if leaves_out(middle) else (middle, high)
-    return high
+    def left_out(pull: float) -> float:
+        likely = (
+            float(xlogy(p.k, rate) + xlog1py(p.n - p.k, -rate)) for p, rate in zip(parts, rates(pull), strict=True)
+        )
+        return -sum(likely) - room
+
+    pull = _MOST_PULL if left_out(_MOST_PULL) <= 0 else float(brentq(left_out, 0.0, _MOST_PULL))
+    return sum(weight * rate for weight, rate in zip(weights, rates(pull), strict=True))
+
+
+def _pulled(part: Part, pull: float) -> float:
+    if not pull:
+        return part.k / part.n
+    root = math.sqrt((part.n - pull) ** 2 + 4 * pull * part.k)
+    return min(
+        1.0, max(0.0, 2 * part.k / (part.n - pull + root) if part.n > pull else (pull - part.n + root) / 2 / pull)
+    )

@@ -8,9 +8,9 @@ from toolbench.lab.compare import Comparison
 from toolbench.lab.models import Model, RunConfig
 
 SAYS = {
-    "honoured": "held to by {who}",
-    "ignored": "passed over by {who}",
-    "unknown": "of {who} nobody knows (probe it to see)",
+    "honoured": "{who}: held to",
+    "ignored": "{who}: passed over",
+    "unknown": "{who}: not known, a probe would tell",
 }
 
 
@@ -26,7 +26,7 @@ def seed_remark(page: Comparison) -> str:
     for model in models:
         told[_seed(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
     parts = [words.format(who=", ".join(told[kind])) for kind, words in SAYS.items() if told[kind]]
-    known = f" Sampling seeds are {'; '.join(parts)}." if parts else ""
+    known = f" The sampling seed of {'; '.join(parts)}." if parts else ""
     return f"A pair shares its instance, and the chance of sampling only where the endpoint holds to the seed.{known}"
 
 
