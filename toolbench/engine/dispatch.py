@@ -5,8 +5,6 @@ A refused call never runs. In this order: arguments that are too large (ARGUMENT
 tool's JSON Schema (ARGUMENT_ERROR: the same code a tool itself gives for arguments it refuses, as the case study's
 scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors has them one by one)."""
 
-from dataclasses import dataclass
-
 from toolbench.engine.arguments import TOO_LARGE, read_arguments
 from toolbench.engine.envelope import envelope_of, refusal, write_envelope
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
@@ -15,9 +13,10 @@ from toolbench.engine.messages import Envelope, ReadArguments, SchemaError, Tool
 from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.engine.validation import schema_errors
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Dispatched:
     """A call, looked at. `tool_name` is the tool's own name where one was found, else what the model wrote. Either
     `prepared` or `refused` is set."""

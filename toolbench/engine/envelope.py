@@ -1,7 +1,6 @@
 """What the model is told about a call: the envelope, and the exact text it becomes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.errors import BadJson
@@ -9,9 +8,10 @@ from toolbench.engine.events import Outcome
 from toolbench.engine.json_text import read_json, utf8_size, write_json
 from toolbench.engine.messages import Envelope, JsonObject, TransformChange
 from toolbench.engine.transforms import apply_result
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class WrittenEnvelope:
     """`envelope` is before result transforms, `content` the text sent to the model after them. `replaced` says that
     the tool's own result was too large."""

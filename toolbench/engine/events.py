@@ -1,7 +1,7 @@
 """What the loop asks of the world, what it is sent back, and how it ends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from toolbench.engine.messages import (
     Turn,
     Usage,
 )
+from toolbench.engine.values import light
 
 
 class Decoder(Protocol):
@@ -32,7 +33,7 @@ class Decoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Request:
     """One request, ready to be sent: `path` is relative to the endpoint's prefix (`chat/completions`), `body` the
     exact bytes."""
@@ -48,7 +49,7 @@ class Request:
     said: str = ""  # the text of a further message that comes with it
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Delta:
     """A piece of a streamed answer: of its text, its reasoning, or the arguments of the `call`-th call from 0.
     `closed` says that the call's arguments are whole."""
@@ -61,7 +62,7 @@ class Delta:
     closed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Ask:
     """`read_refused` reads what a server quotes of an answer that it refused to pass on: a turn where the policy wants
     that, else a sentence for the error's hint, "" for none."""
@@ -71,7 +72,7 @@ class Ask:
     read_refused: Callable[[str], Turn | str] = lambda text: ""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class PreparedCall:
     """A call that may run: name resolved, arguments parsed and valid by the tool's schema. `alone` and
     `timeout_seconds` are its tool's."""
@@ -83,7 +84,7 @@ class PreparedCall:
     timeout_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Execute:
     """`side_by_side`: calls that follow one another may run at the same time, but for those that run alone."""
 
@@ -92,7 +93,7 @@ class Execute:
     side_by_side: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Outcome:
     """What a tool gave back: a value, or the failure it raised (`code` ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT
     …)."""
@@ -104,7 +105,7 @@ class Outcome:
     duration_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ExchangeError:
     """A failed exchange as a value. `code` is a row of providers/data/outcomes.json; `tool_support` is true when the
     endpoint says
@@ -120,7 +121,7 @@ class ExchangeError:
     generation: str = ""  # what the model wrote, where the error quotes it
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Failed:
     error: ExchangeError
 
@@ -131,7 +132,7 @@ class StopReason(StrEnum):
     BUDGET = "budget"
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Stop:
     reason: StopReason
 
@@ -139,7 +140,7 @@ class Stop:
 Sent = Turn | Failed | tuple[Outcome, ...] | Stop
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ToolResult:
     """One call of one turn with what became of it. `parse_status` is ok, invalid_json or too_large; a refused call
     never ran.
@@ -157,7 +158,7 @@ class ToolResult:
     duration_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class TurnRecord:
     """One turn as it happened: what was asked, the answer (or the failure), the results in call order."""
 
@@ -187,7 +188,7 @@ ANSWERS = frozenset({End.FINAL, End.LENGTH})
 """The ends with a final answer, whole or cut."""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Ended:
     """`asked_again` counts requests that quoted an error because a call could not be run: second samples."""
 
@@ -202,7 +203,7 @@ class Ended:
     asked_again: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Event:
     """Something that happened, for whoever listens; the driver stamps the time. `type` and payload keys are those of
     the case study."""

@@ -6,7 +6,7 @@ the same turn."""
 
 from collections.abc import Callable, Generator, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import TypeAlias
 
@@ -22,12 +22,13 @@ from toolbench.engine.salvaging import read_refused
 from toolbench.engine.saying import Said
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.turn import TurnSetup, ask_turn, prepare_turns
+from toolbench.engine.values import light
 from toolbench.engine.wires import wire_for
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and

@@ -2,7 +2,6 @@
 leaves the others alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
@@ -11,11 +10,12 @@ from toolbench.engine.policy import Policy
 from toolbench.engine.reading import Read, snippet
 from toolbench.engine.repairs import Repaired, repair
 from toolbench.engine.transforms.changes import changes_between
+from toolbench.engine.values import light
 
 MODES = {"native": "tool_use", "text_json": "json_fallback"}
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Mended:
     """The calls, with the arguments of some written anew, what was read of each, and what is to be said of them."""
 

@@ -1,8 +1,10 @@
 """The words the engine and its neighbours speak in. All values are frozen; a message stays a plain OpenAI-shaped dict,
 so that fields we do not know are kept and sent back untouched."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
+
+from toolbench.engine.values import light
 
 JsonObject: TypeAlias = dict[str, Any]
 Message: TypeAlias = JsonObject
@@ -10,7 +12,7 @@ Message: TypeAlias = JsonObject
 ATTEMPTS = ("call_in_text", "parse_error", "unasked_tool_calls")  # findings that say: a call was meant and did not run
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ReadArguments:
     """`status` is ok, invalid_json or too_large; `arguments` is None unless ok. `size` is UTF-8 bytes: of the trimmed,
     un-fenced text, or of the object as compact JSON. `problem` says what was wrong."""
@@ -21,7 +23,7 @@ class ReadArguments:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ToolCall:
     """One call as the model made it. `arguments` is what came over the wire: a string, an object or anything else;
     `read` what was made of them, where they were read already."""
@@ -32,7 +34,7 @@ class ToolCall:
     read: ReadArguments | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Usage:
     """Tokens of one answer or their sum; `None` means the endpoint did not say. `cost` in US dollars, the provider's
     own figure."""
@@ -44,7 +46,7 @@ class Usage:
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Finding:
     """Something worth saying about an answer. `code` is stable snake_case; `path` is a JSON path into what it speaks
     of."""
@@ -54,7 +56,7 @@ class Finding:
     path: str = "$"
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class TransformChange:
     """What one named transform did: `kind` is message, response, tool, tool_call or tool_result, or wire for what
     could not travel as it was; nothing changed gives no change."""
@@ -66,7 +68,7 @@ class TransformChange:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ParseError:
     """A call that could not be read as it came. `mode` is how it was asked for: tool_use, json_fallback or the method's
     name; `snippet` its beginning. `call` is its place among the calls found from 0, None where none was found at all.
@@ -84,7 +86,7 @@ class ParseError:
         return bool(self.repairs) and not self.truncated
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
     `ignored_calls` were dropped
@@ -129,7 +131,7 @@ class Turn:
         return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class SchemaError:
     """One violation of a tool's schema: `path` is a JSON path such as `$.ops[0].path`, `kind` is missing, type, enum,
     range, extra or other."""
@@ -139,7 +141,7 @@ class SchemaError:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Envelope:
     """What the model is told about a call, before result transforms. `errors` holds {"code", "message"} objects."""
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import parse
 from toolbench.engine.json_text import read_json_at, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
+from toolbench.engine.values import light
 
 SNIPPET = 200  # characters of an answer quoted in a finding
 BLOCKS = 32  # fenced blocks looked at in one answer
@@ -22,7 +22,7 @@ _MARKS = "<[{("  # one of these stands in a call of any dialect
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Read:
     """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
     json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
@@ -38,7 +38,7 @@ class Read:
     changes: tuple[TransformChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class WrittenCall:
     """A call found in text, of a known tool. `exact` is false when it has another shape than {name, arguments}."""
 
@@ -47,7 +47,7 @@ class WrittenCall:
     exact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Block:
     """A JSON value in an answer's text, from `start` to `end` with its fence. `broken` where it begins like an object
     and is none."""

@@ -1,7 +1,6 @@
 """One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +31,7 @@ from toolbench.engine.transforms import (
     check_names,
 )
 from toolbench.engine.validation import check_schema
+from toolbench.engine.values import light
 from toolbench.engine.wire import Answer
 from toolbench.engine.wires import CHAT, Wire
 
@@ -39,7 +39,7 @@ WITH_USAGE: JsonObject = {"include_usage": True}
 PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class TurnSetup:
     """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode;
     `options` go into every body. `stream` asks for answers as they are written; their `stream_options` may be given
@@ -88,7 +88,7 @@ def prepare_turns(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class _Offer:
     """The tools that are sent and may run, as they go over the wire, and what transforms changed of them."""
 

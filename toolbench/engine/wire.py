@@ -1,7 +1,6 @@
 """Bytes of an answer to its message. Whatever the bytes are, the outcome is an Answer or MalformedAnswer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.errors import BadJson, MalformedAnswer
@@ -9,9 +8,10 @@ from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
 from toolbench.engine.reading import text_of
 from toolbench.engine.usage import read_usage
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Answer:
     """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined. `cut`
     says that a stream broke off: none of its calls may run; `continues`, that the endpoint wants to be asked to go

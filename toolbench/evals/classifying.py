@@ -3,10 +3,11 @@ answer, whether they are fresh or stored."""
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolbench.engine.events import End
 from toolbench.engine.messages import Turn
+from toolbench.engine.values import light
 from toolbench.evals.evidence import CUT
 from toolbench.evals.wire_causes import all_causes, mapped
 from toolbench.evals.wire_steps import Exchanged, Ran, WireStep
@@ -17,7 +18,7 @@ TAG = "<tool_call"
 _PLACE = re.compile(r"\[\d+\]")
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Seen:
     """A cause at the step where it was first seen, `count` times in all. `healed`: each time its own turn went on with
     a call all the same, or it is harmless; `mended`: it was healed, or a later step made it good."""
@@ -31,7 +32,7 @@ class Seen:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Ending:
     """How the trial ended: outcome as in Verdict, engine.End, the verdict's failure class. `call_expected` is None
     where no tool was offered."""

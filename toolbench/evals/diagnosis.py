@@ -1,11 +1,12 @@
 """Where a trial went wrong first: every problem a record shows, in order, each with what made it good again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolbench.engine.events import Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.values import light
 from toolbench.evals import failures, sentences
 from toolbench.evals.evidence import CUT, Called, called, error_codes
 from toolbench.evals.trials import FirstBad
@@ -17,7 +18,7 @@ TAG = "<tool_call"
 BROKEN_SCHEMA = "arguments_break_schema"
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Problem:
     """`mended` is true when a later step made it good; `code` is the envelope's error code where a call failed."""
 

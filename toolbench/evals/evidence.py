@@ -1,10 +1,10 @@
 """What can be read off a finished record without knowing the scenario."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import ATTEMPTS, JsonObject, Turn
+from toolbench.engine.values import light
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT = "length"
@@ -12,7 +12,7 @@ FALLBACK = "json_fallback"
 MODEL_FORMAT = "model_format"  # of providers/data/outcomes.json
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Called:
     """One result with its place: the turn (from 0) and the call's place in that turn (from 0)."""
 

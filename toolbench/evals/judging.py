@@ -1,10 +1,11 @@
 """From what a scenario checked to one verdict: the order of questions is the same for every scenario."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from toolbench.engine.events import ANSWERS, End, Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
 from toolbench.evals import evidence, failures, parity
 from toolbench.evals.diagnosis import Problem, at, first_problem, last_turn
 from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
@@ -12,7 +13,7 @@ from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
 VERSION = 1  # of the questions below and of what they ask for help; one more whenever a verdict may come out otherwise
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Case:
     """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `parity_checks` are
     the case study's assertions, None where it has no such scenario. `otherwise` says what went wrong when the record

@@ -1,19 +1,20 @@
 """What is tried and what is said about it: the values that scenarios, judging and the lab exchange."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.saying import Said
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.values import light
 from toolbench.evals.due import Due
 
 PARITY = "parity"
 DRAWN = "drawn"
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Instance:
     """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity). `layer` is the
     scenario's policy patch. `further` are the user's messages after the first, each said once the one before it is
@@ -44,14 +45,14 @@ class Workspace(Protocol):
     def snapshot(self) -> JsonObject: ...
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Check:
     name: str
     ok: bool
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class FirstBad:
     """Where it went wrong first: turn (from 0), the call's place in that turn or None, a JSON path, and a plain
     sentence."""
@@ -62,7 +63,7 @@ class FirstBad:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Verdict:
     """`outcome` is pass, fail, infra, na or cancelled. `task_pass` is protocol and state; `parity_pass` the case
     study's rule;

@@ -1,12 +1,11 @@
 """The steps of a trial as the taxonomy reads them: the same values from a drive just over and from stored facts."""
 
-from dataclasses import dataclass
-
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import Turn
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Exchanged:
     """One attempt of an exchange. `error` is its code where it failed, a row of providers/data/outcomes.json;
     `tool_support` says that the endpoint cannot use tools. Turns count from 0."""
@@ -19,7 +18,7 @@ class Exchanged:
     tool_support: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Ran:
     """One call with what became of it."""
 

@@ -4,13 +4,13 @@ Times are the database's. Whoever changes a running trial names its lease; where
 changed and he is told so by the row's absence from the answer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from toolbench.engine.values import light
 from toolbench.lab import statements
 from toolbench.lab.budget import AHEAD
 from toolbench.lab.cells import mark_stale
@@ -122,7 +122,7 @@ SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Claimed:
     """A trial that is ours until its lease ends, with `ahead` requests counted already."""
 

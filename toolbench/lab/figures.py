@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
 from toolbench.evals import evidence, judging
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.facts import column_count, column_json, column_number, column_text
@@ -17,7 +17,7 @@ AnyStep = ExchangeStep | ToolStep
 _TOKENS_MAX = 2**62
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Drive:
     """One execution of a trial, as it went. `duration_ms` is wall time from claim to end, back-off included."""
 

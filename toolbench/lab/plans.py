@@ -7,7 +7,7 @@ import hashlib
 import json
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from django.conf import settings
 
@@ -15,6 +15,7 @@ from toolbench.engine.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy import Policy, policy_json, resolve
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.values import light
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.claiming import Claimed
@@ -39,7 +40,7 @@ class NotReady(Exception):
     """The local server does not answer yet; the trial has to wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class FrozenConfig:
     """What a run froze of one configuration. Policies are resolved once per scenario layer. `cases` are those scenarios
     that are no code."""
@@ -73,7 +74,7 @@ class FrozenConfig:
         return self.policies[key]
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Reach:
     """How a provider is reached now, without model and deadline. `services` are the local servers it knows by name."""
 
@@ -82,7 +83,7 @@ class Reach:
     services: Mapping[str, ServiceAddress]
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class TrialPlan:
     """All that is needed to run one trial."""
 

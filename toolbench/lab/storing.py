@@ -8,7 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from django.db import DataError, connection, transaction
 from psycopg import Cursor
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
 from toolbench.lab import causes, statements
 from toolbench.lab.budget import settle
 from toolbench.lab.claiming import give_back
@@ -179,7 +180,7 @@ SELECT id, run_id FROM ended
 """
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class StepWrite:
     """One step of a trial we hold."""
 
@@ -189,7 +190,7 @@ class StepWrite:
     step: AnyStep
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class OutcomeWrite:
     """The end of a trial we hold: `columns` are some of those above; what is not among them stays as it was. `unused`
     requests were counted for it and not sent."""
@@ -200,7 +201,7 @@ class OutcomeWrite:
     unused: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Returned:
     """A trial we hold and cannot end, with its `unused` requests."""
 
@@ -209,7 +210,7 @@ class Returned:
     unused: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Batch:
     steps: Sequence[StepWrite] = ()
     outcomes: Sequence[OutcomeWrite] = ()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import (
@@ -22,6 +22,7 @@ from toolbench.engine.events import (
 )
 from toolbench.engine.loop import LoopPlan, run_loop
 from toolbench.engine.messages import Message, Turn
+from toolbench.engine.values import light
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.exchange import Exchange
@@ -43,7 +44,7 @@ class Stopped(Exception):
         super().__init__(reason.value)
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class World:
     """All that one trial touches. `call_tool` takes name, arguments and call id and gives the value, or something to
     await for it; it refuses arguments with ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever

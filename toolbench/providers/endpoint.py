@@ -1,11 +1,12 @@
 """Where a model is reached: an address and a key inside one value, never a database row."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Timeouts:
     """Seconds. `deadline` bounds the whole trial, back-off counted."""
 
@@ -14,7 +15,7 @@ class Timeouts:
     deadline: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Endpoint:
     """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires.py, and
     decides how the key is shown."""

@@ -1,14 +1,15 @@
 """What the driver writes down: one value per exchange attempt and per tool execution, in order, secrets already
 masked."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
 from toolbench.engine.messages import JsonObject, Message, Turn
+from toolbench.engine.values import light
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ExchangeStep:
     """One attempt to get one answer. Times in milliseconds; `started_ms` counts from the trial's start. `chunks` are
     (offset ms, length in bytes) in the order received. `masked` says that a known secret was overwritten, length
@@ -42,7 +43,7 @@ class ExchangeStep:
     partial: Message = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class ToolStep:
     ordinal: int
     turn: int

@@ -1,15 +1,16 @@
 """Writing down what the driver did, numbered and timed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
 from toolbench.engine.messages import Message, Turn
+from toolbench.engine.values import light
 from toolbench.providers.exchange import Exchange
 from toolbench.providers.recording import ExchangeStep, Recorder, ToolStep
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Attempt:
     """One try at a request: its number from 1, when it began, what was waited before it, and the code that it
     follows. Times in milliseconds, `started_ms` from the trial's start."""

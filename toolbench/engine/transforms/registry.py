@@ -3,7 +3,6 @@ it has nothing to do and a new one otherwise, and never changes what it was give
 comparing the two."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from toolbench.engine.errors import EngineError
@@ -11,11 +10,12 @@ from toolbench.engine.formats import AUTO, Tool
 from toolbench.engine.keys import spelled
 from toolbench.engine.messages import TransformChange
 from toolbench.engine.transforms.changes import changes_between
+from toolbench.engine.values import light
 
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
+@light(frozen=True, slots=True)
 class Facts:
     """What some transforms have to know beside their value: the tools of the turn, the dialect of calls in text, and
     the pattern that the endpoint's ids of calls must match whole, "" for none."""
