@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from benchmarks.play import play, request_bodies, unheard
+from benchmarks.play import play, request_bodies
 from toolbench.engine.events import End
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -68,7 +69,7 @@ async def driven(endpoint: Endpoint, run: Run) -> None:
 
         async def trial() -> None:
             workspace, kept = played.scenario.open(played.instance), Kept()
-            world = World(endpoint, opened, workspace.call, kept, kept, time.perf_counter, asyncio.Event(), unheard)
+            world = World(endpoint, opened, workspace.call, kept, kept, time.perf_counter, Cancel())
             ended = await drive(played.plan, world)
             assert ended.end is End.FINAL
             assert played.scenario.judge(played.instance, ended, workspace).task_pass

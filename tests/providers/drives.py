@@ -11,6 +11,7 @@ from toolbench.engine.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import resolve
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import Stopped, World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -79,7 +80,7 @@ def driven(
     worker stopped (stopping), a moment after a request arrived."""
 
     async def run() -> Ended:
-        cancelled = asyncio.Event()
+        cancelled = Cancel()
         async with Door() as door:
             world = World(endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append)
             if cancel_when == "start":

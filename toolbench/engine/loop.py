@@ -49,10 +49,10 @@ class LoopPlan:
     further: tuple[Said, ...] = ()
 
 
-def run_loop(plan: LoopPlan, emit: Emit) -> Loop:
+def run_loop(plan: LoopPlan, emit: Emit, *, brief: bool = False) -> Loop:
     """Before the first request it raises PlanError or, in strict mode, UnknownTransform; later nothing of its own. An
-    exception of `emit` is swallowed."""
-    run = _Run(plan, emit)
+    exception of `emit` is swallowed; `brief` as in Narration."""
+    run = _Run(plan, emit, brief=brief)
     with_tools = run.offers_tools
     for turn in count():
         if run.spent(turn):
@@ -134,7 +134,7 @@ def _execute(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, S
 class _Run:
     """One run of the loop: its setup, its ledger and its narration."""
 
-    def __init__(self, plan: LoopPlan, emit: Emit) -> None:
+    def __init__(self, plan: LoopPlan, emit: Emit, *, brief: bool) -> None:
         self._setups = tuple(_setup(plan, tools) for tools in _offered(plan))
         self.setup = self._setups[0]
         self._further = plan.further
@@ -143,8 +143,8 @@ class _Run:
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
         self.ledger.say(plan.user_text)
-        self.narrate = Narration(self.setup, emit)
-        self._emit = emit
+        self.narrate = Narration(self.setup, emit, brief=brief)
+        self._emit, self._brief = emit, brief
         self._asked_for_final_text = False
 
     @property
@@ -166,7 +166,7 @@ class _Run:
         self.setup = self._setups[self._message]
         self._asked_for_final_text = False
         self.ledger.say(said.text)
-        self.narrate = Narration(self.setup, self._emit)
+        self.narrate = Narration(self.setup, self._emit, brief=self._brief)
         return self.offers_tools
 
     def marked(self, request: Request) -> Request:

@@ -15,11 +15,13 @@ from toolbench.engine.usage import usage_json
 
 
 class Narration:
-    """Tells a listener what happens. What the listener raises is swallowed: it cannot end a run."""
+    """Tells a listener what happens. What the listener raises is swallowed: it cannot end a run. A `brief` one leaves
+    out what a trace shows anyway: that requests and calls began, what was answered, the end."""
 
-    def __init__(self, setup: TurnSetup, emit: Emit) -> None:
+    def __init__(self, setup: TurnSetup, emit: Emit, *, brief: bool = False) -> None:
         self._setup = setup
         self._emit = emit
+        self._brief = brief
         self._policies: JsonObject = {
             "tool_use_mode": setup.policy.tool_use_mode,
             "tool_failure_policy": setup.policy.tool_failure_policy,
@@ -30,6 +32,8 @@ class Narration:
             self._emit(Event(type_, turn, data))
 
     def request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
+        if self._brief:
+            return
         sent = request.tools_sent
         self._tell(
             "llm_request_start",
@@ -68,6 +72,8 @@ class Narration:
         self._tell("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 
     def request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+        if self._brief:
+            return
         calls = [
             {"id": call.id, "name": call.name, "arguments_bytes": arguments_size(call.arguments)}
             for call in answer.calls
@@ -86,6 +92,8 @@ class Narration:
         )
 
     def call_start(self, turn: int, dispatched: Dispatched) -> None:
+        if self._brief:
+            return
         self._tell(
             "tool_call_start",
             turn,
@@ -123,6 +131,8 @@ class Narration:
         self._tell("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
 
     def final(self, turn: int, ledger: Ledger, text: str) -> None:
+        if self._brief:
+            return
         self._tell(
             "final",
             turn,

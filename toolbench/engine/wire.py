@@ -1,5 +1,6 @@
 """Bytes of an answer to its message. Whatever the bytes are, the outcome is an Answer or MalformedAnswer."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +80,7 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
 def read_object(body: bytes) -> JsonObject:
     """The JSON object that a body is. Raises MalformedAnswer."""
     try:
-        text = body.decode("utf-8-sig")
+        text = body.removeprefix(BOM_UTF8).decode()
         root = read_json(text) if text.strip() else None
     except UnicodeDecodeError as error:
         raise MalformedAnswer("invalid_utf8", f"the answer is not UTF-8: {error.reason}") from None

@@ -19,6 +19,7 @@ from toolbench.lab.storing import Returned
 from toolbench.lab.sweeping import look, sweep
 from toolbench.lab.trying import Bench, Try
 from toolbench.lab.writing import Writer
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Shift:
         self._slots = Slots()
         self._held: dict[int, Try] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._cancels: dict[int, asyncio.Event] = {}
+        self._cancels: dict[int, Cancel] = {}
         self._lag = _Lag()
         self._ended = 0
         self._reached = True
@@ -123,7 +124,7 @@ class Shift:
         return True
 
     def _start(self, trial: Claimed, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
-        cancelled = self._cancels.setdefault(trial.run_id, asyncio.Event())
+        cancelled = self._cancels.setdefault(trial.run_id, Cancel())
         held = self._held[trial.id] = Try(trial, bench, cancelled)
         task = self._tasks[trial.id] = group.create_task(self._try(held, handed))
         task.add_done_callback(lambda _: self._tasks.pop(trial.id, None))

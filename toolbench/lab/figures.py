@@ -30,7 +30,7 @@ class Drive:
 
 def trial_columns(drive: Drive) -> JsonObject:
     """Every column of the outcome and the figures, clean enough for PostgreSQL."""
-    return {**_outcome(drive), **_times(drive), **_counts(drive.ended), **_tokens(drive.ended), **_served(drive)}
+    return {**_outcome(drive), **_times(drive), **_counts(drive), **_tokens(drive.ended), **_served(drive)}
 
 
 def _outcome(drive: Drive) -> JsonObject:
@@ -146,11 +146,12 @@ def _was_model_output(step: ExchangeStep) -> bool:
     return step.error is not None and not step.error.infrastructure and not step.error.tool_support
 
 
-def _counts(ended: Ended) -> JsonObject:
-    answers = [turn.answer for turn in ended.turns if turn.answer is not None]
+def _counts(drive: Drive) -> JsonObject:
+    turns = drive.ended.turns
+    answers = [turn.answer for turn in turns if turn.answer is not None]
     return {
-        **evidence.counts(ended),
-        "turns": len({turn.turn for turn in ended.turns}),
+        **drive.verdict.counts,
+        "turns": len({turn.turn for turn in turns}),
         "not_executed": any(evidence.tries_to_call(answer) and not answer.calls_found for answer in answers),
     }
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import F
 
 from toolbench.engine.errors import EngineError
-from toolbench.engine.events import End, Ended, Event, ExchangeError, StopReason
+from toolbench.engine.events import End, Ended, ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import failures
 from toolbench.evals.judging import without_tools
@@ -25,6 +25,7 @@ from toolbench.lab.figures import AnyStep, Drive, trial_columns
 from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.plans import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -149,7 +150,7 @@ async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], ter
 
 async def _driven(trial: Trial, plan: TrialPlan, recording: Recording) -> Replayed:
     notes = _Notes()
-    cancelled = asyncio.Event()
+    cancelled = Cancel()
     transport = RecordedTransport(recording, cancelled)
     clock = asyncio.get_running_loop().time
     workspace = plan.scenario.open(plan.instance)
@@ -161,7 +162,6 @@ async def _driven(trial: Trial, plan: TrialPlan, recording: Recording) -> Replay
         recorder=notes,
         clock=clock,
         cancelled=cancelled,
-        emit=_nobody_listens,
     )
     try:
         ended = await drive(plan.loop, world)
@@ -278,6 +278,3 @@ def _reach(trial: Trial, exchanges: Sequence[Step]) -> Reach:
     wire = "anthropic" if exchanges[0].url.endswith("/messages") else "chat"
     endpoint = Endpoint(_NOWHERE, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)
     return Reach(endpoint, local=False, services={})
-
-
-def _nobody_listens(event: Event) -> None: ...

@@ -1,13 +1,12 @@
 """Trying one trial: driving its loop, judging the end, and handing everything to the writer."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from toolbench.engine.errors import EngineError, PlanError
-from toolbench.engine.events import End, Ended, Event
+from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
 from toolbench.evals.due import Due, grade
@@ -24,6 +23,7 @@ from toolbench.lab.slots import Slots
 from toolbench.lab.stored_steps import driven_steps
 from toolbench.lab.storing import OutcomeWrite, StepWrite
 from toolbench.lab.writing import Writer
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 
@@ -48,7 +48,7 @@ class Try:
 
     trial: Claimed
     bench: Bench
-    cancelled: asyncio.Event
+    cancelled: Cancel
     worst_lag_ms: float = 0.0
     steps: list[AnyStep] = field(default_factory=list)
     gate: TrialGate = field(init=False)
@@ -131,7 +131,6 @@ class Try:
             recorder=self,
             clock=time.perf_counter,
             cancelled=self.cancelled,
-            emit=_nobody_listens,
         )
 
     def _columns(self, plan: TrialPlan, drive: Drive) -> JsonObject:
@@ -156,7 +155,3 @@ class Try:
 
 def _sent_something(ended: Ended) -> bool:
     return bool(ended.turns)
-
-
-def _nobody_listens(event: Event) -> None:
-    """The trace is made from steps; events are for those who watch one loop at a time."""

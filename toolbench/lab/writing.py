@@ -12,7 +12,7 @@ from toolbench.lab.storing import Batch, OutcomeWrite, Returned, StepWrite, writ
 
 logger = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.1
 AWAY_SECONDS = 0.5  # between two tries while the database is away
 BATCH_ROWS = 400
 BATCH_BYTES = 64 * 1024 * 1024

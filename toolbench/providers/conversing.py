@@ -10,6 +10,7 @@ from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import Emit, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.python_tools import PythonTool, PythonTools, plain_value
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -35,7 +36,7 @@ def world_of(endpoint: Endpoint, door: Door, tools: PythonTools, emit: Emit | No
         gate=alone,
         recorder=alone,
         clock=time.perf_counter,
-        cancelled=asyncio.Event(),
+        cancelled=Cancel(),
         emit=emit or _unheard,
     )
 

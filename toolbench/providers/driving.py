@@ -1,8 +1,8 @@
 """The one driver of the loop: it does what the loop asks for, writes down every step, and knows when to stop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import replace
 
 from toolbench.engine.errors import MalformedAnswer
@@ -23,6 +23,7 @@ from toolbench.engine.events import (
 from toolbench.engine.loop import LoopPlan, run_loop
 from toolbench.engine.messages import Message, Turn
 from toolbench.engine.values import light
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.exchange import Exchange
@@ -56,8 +57,8 @@ class World:
     gate: Gate
     recorder: Recorder
     clock: Callable[[], float]
-    cancelled: asyncio.Event
-    emit: Emit
+    cancelled: Cancel
+    emit: Emit | None = None  # nobody listens
 
 
 async def drive(plan: LoopPlan, world: World) -> Ended:
@@ -66,10 +67,11 @@ async def drive(plan: LoopPlan, world: World) -> Ended:
     own cancellation, pass through."""
     limit = asyncio.timeout(world.endpoint.timeouts.deadline)
     trial = _Trial(world, limit)
-    loop = run_loop(plan, trial.listen)
+    loop = run_loop(plan, trial.listen, brief=world.emit is None)
     try:
-        async with limit, _watching(world.cancelled, limit):
-            return await trial.run(loop)
+        async with limit:
+            with world.cancelled.ending(limit):
+                return await trial.run(loop)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -85,22 +87,6 @@ def _stop(loop: Loop, reason: StopReason) -> Ended:
         ended: Ended = end.value
         return ended
     raise RuntimeError("the loop went on after it was told to stop")
-
-
-@asynccontextmanager
-async def _watching(cancelled: asyncio.Event, limit: asyncio.Timeout) -> AsyncIterator[None]:
-    """Lets the deadline pass at once when `cancelled` is set."""
-
-    async def watch() -> None:
-        await cancelled.wait()
-        if not limit.expired():
-            limit.reschedule(0)
-
-    watcher = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watcher.cancel()
 
 
 class _Trial:
@@ -124,7 +110,8 @@ class _Trial:
             event = replace(event, data={**event.data, "attempt": self._attempt})
         if event.type == "tool_call_end":
             self._results.append((event.turn, event.data["result"]))
-        self._world.emit(event)
+        if self._world.emit is not None:
+            self._world.emit(event)
 
     def interruption(self) -> StopReason:
         """Why the limit has passed."""

@@ -44,9 +44,9 @@ async def _run(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], flo
     value: object = None
     code = message = ""
     try:
-        async with limit:
-            value = call_tool(call.name, call.arguments, call.id)
-            if inspect.isawaitable(value):
+        value = call_tool(call.name, call.arguments, call.id)
+        if inspect.isawaitable(value):
+            async with limit:
                 value = await value
     except ToolArgumentError as error:
         code, message = "ARGUMENT_ERROR", str(error)

@@ -12,6 +12,7 @@ from toolbench.engine.presets import layers_for
 from toolbench.engine.tools import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Verdict
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint, Timeouts
@@ -67,7 +68,7 @@ async def judged(cell: Cell, seed: int, server: SimulatedServer, door: Door) -> 
     )
     endpoint = Endpoint(server.url, cell.persona, key=server.key, seeded=True, timeouts=PATIENT, wire=cell.wire)
     notes = OpenGate()
-    world = World(endpoint, door, workspace.call, notes, notes, time.monotonic, asyncio.Event(), _ignore)
+    world = World(endpoint, door, workspace.call, notes, notes, time.monotonic, Cancel(), _ignore)
     return scenario.judge(instance, await drive(plan, world), workspace)
 
 

@@ -44,10 +44,15 @@ def all() -> tuple[Scenario, ...]:
 
 def find(slug: str) -> Scenario:
     """Raises KeyError for an unknown slug."""
-    found = {scenario.slug: scenario for scenario in all()}
-    if slug not in found:
-        raise KeyError(f"there is no scenario {slug}; there are {', '.join(found)}")
-    return found[slug]
+    known = _by_slug()
+    if slug not in known:
+        raise KeyError(f"there is no scenario {slug}; there are {', '.join(known)}")
+    return known[slug]
+
+
+@cache
+def _by_slug() -> dict[str, Scenario]:
+    return {scenario.slug: scenario for scenario in all()}
 
 
 def groups() -> dict[str, tuple[Scenario, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbench.engine.errors import MalformedAnswer
-from toolbench.engine.events import Ended, Event, ExchangeError, Request
+from toolbench.engine.events import Ended, ExchangeError, Request
 from toolbench.engine.json_text import encode_json
 from toolbench.engine.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -17,6 +17,7 @@ from toolbench.engine.reading import text_of
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.engine.wire import Answer
 from toolbench.engine.wires import Wire, wire_named
+from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
 from toolbench.providers.endpoint import Endpoint
@@ -129,7 +130,7 @@ class Prober:
     async def _ask(self, wish: Wish) -> Heard:
         before = len(self.exchanges)
         endpoint = replace(self.endpoint, max_attempts=ATTEMPTS)
-        world = World(endpoint, self.door, _run_tool, self, self, self.clock, asyncio.Event(), _ignore)
+        world = World(endpoint, self.door, _run_tool, self, self, self.clock, Cancel())
         return Heard(await drive(self._plan(wish), world), tuple(self.exchanges[before:]))
 
     def _plan(self, wish: Wish) -> LoopPlan:
@@ -204,6 +205,3 @@ def _turn(answer: Answer) -> Turn:
 
 def _run_tool(name: str, arguments: JsonObject, call_id: str) -> object:
     return {"value": arguments.get("value", "pong")}
-
-
-def _ignore(event: Event) -> None: ...
