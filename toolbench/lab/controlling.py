@@ -16,6 +16,7 @@ from toolbench.lab.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.queueing import queue_trials
 from toolbench.lab.resending import repeat_for_noise, repeat_run
 from toolbench.lab.waking import wake
 
@@ -94,7 +95,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         Run.objects.select_for_update().get(pk=cell.run_id)
         scenario = find_scenario(cell.scenario, cell.scenario_version)
-        Trial.objects.bulk_create(_added(cell, count, applicable=is_applicable(policy, scenario)))
+        queue_trials(list(_added(cell, count, applicable=is_applicable(policy, scenario))))
         Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
         _reopen(cell.run_id)
     return count

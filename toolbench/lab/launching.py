@@ -16,6 +16,7 @@ from toolbench.lab.engine_version import engine_version
 from toolbench.lab.expansion import competitors, expand, first_blocks
 from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
 from toolbench.lab.probing import ask_probe
+from toolbench.lab.queueing import queue_trials
 from toolbench.lab.routes import waiting_models
 from toolbench.lab.run_names import derived_name
 from toolbench.lab.run_request import (
@@ -45,7 +46,6 @@ __all__ = [
 
 FIRST_PAGE = "first_page"
 LARGEST_SEED = 0x7FFFFFFF  # what every endpoint takes
-_ROWS = 2000  # per INSERT
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confirmed: bool = False) -> Run:
@@ -57,7 +57,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
         trials = list(_trials(run, plan, cells, first_blocks(request)))
-        Trial.objects.bulk_create(trials, batch_size=_ROWS)
+        queue_trials(trials)
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])

@@ -13,10 +13,10 @@ from toolbench.lab.engine_version import engine_version
 from toolbench.lab.finishing import finish_runs
 from toolbench.lab.launching import LARGEST_SEED, LaunchRefused
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
+from toolbench.lab.queueing import queue_trials
 from toolbench.lab.waking import wake
 
 AGAIN = "aa"  # the purpose of a run that repeats another for its noise floor
-_ROWS = 2000  # per INSERT
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
         run = _copy_run(source, naming, len(planned))
         configs = _copy_configs({trial.config_id for trial in planned}, run)
         cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
-        Trial.objects.bulk_create((_copy_trial(trial, cells[trial.cell_id]) for trial in planned), batch_size=_ROWS)
+        queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
         recompute([cell.pk for cell in cells.values()])
         woken = {config.provider_id for config in configs.values() if config.provider_id}
         transaction.on_commit(lambda: wake(woken))

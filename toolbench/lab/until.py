@@ -14,6 +14,7 @@ from toolbench.evals.stopping import STEP, Count, Until, decide
 from toolbench.lab.cells import recompute
 from toolbench.lab.launching import planned_trial, seed_from
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.queueing import queue_trials
 from toolbench.lab.waking import wake
 
 LIMIT, REPEATS, GONE = "limit", "repeats", "gone"
@@ -62,7 +63,7 @@ def _look(run_id: int, cell_ids: list[int]) -> int:
         for cell_id, word in decided.items():
             Cell.objects.filter(pk=cell_id).update(decided=word)
         trials = list(_round(run, [cell for cell in cells if cell.pk not in decided]))
-        Trial.objects.bulk_create(trials)
+        queue_trials(trials)
         Run.objects.filter(pk=run_id).update(trial_count=F("trial_count") + len(trials))
         recompute([cell.pk for cell in cells])
         transaction.on_commit(lambda: wake(trial.provider_id for trial in trials if trial.provider_id))

@@ -1,0 +1,49 @@
+"""Writing a run's planned trials, any number by one statement: what differs between them travels as arrays, what is the
+same in all of them once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import Field
+
+from toolbench.lab.models import Trial
+
+
+def queue_trials(trials: Sequence[Trial]) -> None:
+    """Inserts them as `bulk_create` would; they get no ids here. No two
+    of a run have the same position."""
+    if not trials:
+        return
+    columns = {
+        field: [field.pre_save(trial, add=True) for trial in trials]
+        for field in Trial._meta.concrete_fields
+        if not field.primary_key
+    }
+    same = {
+        field: values[0]
+        for field, values in columns.items()
+        if field.name != "position" and values.count(values[0]) == len(values)
+    }
+    differing = {field: values for field, values in columns.items() if field not in same}
+    given = ", ".join(f"%s::{_kind(field)}" if field in same else f"row.{_name(field)}" for field in columns)
+    arrays = ", ".join(f"%s::{_kind(field)}[]" for field in differing)
+    # S608: names are those of the model's columns.
+    statement = (
+        f"INSERT INTO lab_trial ({', '.join(map(_name, columns))}) SELECT {given} "
+        f"FROM unnest({arrays}) AS row({', '.join(map(_name, differing))})"
+    )
+    constants = [field.get_db_prep_save(value, connection) for field, value in same.items()]
+    lists = [[field.get_db_prep_save(value, connection) for value in values] for field, values in differing.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*constants, *lists])
+
+
+def _kind(field: "Field[Any, Any]") -> str:
+    kind = field.db_type(connection)
+    assert kind is not None
+    return kind
+
+
+def _name(field: "Field[Any, Any]") -> str:
+    return connection.ops.quote_name(field.column)
