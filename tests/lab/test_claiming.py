@@ -8,7 +8,7 @@ from tests.factories import make_model, make_provider
 from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere
 from toolbench.lab import controlling
-from toolbench.lab.budget import AHEAD
+from toolbench.lab.budget import AHEAD, SPARE
 from toolbench.lab.claiming import claim, give_back, has_work, leave_slot, renew, take_slot
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.slots import Free
@@ -93,13 +93,14 @@ def test_slots_are_kept_for_trials_that_come_back() -> None:
     assert len(claim(model.provider_id, want=3, worker="w", free=Free(kept=2))) == 1
 
 
-def test_only_without_a_cap_are_requests_counted_with_the_claim() -> None:
-    model = model_with(concurrency=50)
-    uncapped, capped, scarce = launched(model), launched(model, request_cap=99), launched(model, token_cap=99)
-    ahead = {(trial.run_id, trial.ahead) for trial in claim(model.provider_id, want=9, worker="w")}
-    assert ahead == {(uncapped.pk, AHEAD), (capped.pk, 0), (scarce.pk, 0)}
+def test_first_requests_are_counted_with_the_claim_where_that_leaves_enough_below_the_cap() -> None:
+    model, enough = model_with(concurrency=50), 12 * SPARE + 3 * AHEAD
+    caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
+    runs = [launched(model, **cap).pk for cap in caps]
+    ahead = {(trial.run_id, trial.ahead) for trial in claim(model.provider_id, want=12, worker="w")}
+    assert ahead == set(zip(runs, (AHEAD, AHEAD, 0, 0), strict=True))
     reserved = dict(Run.objects.values_list("pk", "requests_reserved"))
-    assert reserved == {uncapped.pk: 3 * AHEAD, capped.pk: 0, scarce.pk: 0}
+    assert reserved == dict(zip(runs, (3 * AHEAD, 3 * AHEAD, 0, 0), strict=True))
 
 
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])

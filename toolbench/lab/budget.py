@@ -6,9 +6,11 @@ from django.db import connection
 
 from toolbench.lab import statements
 
-# Requests that a trial mostly sends: of a run without a cap they are counted with its claim. With a cap none is, since
-# what is counted ahead for one trial could be what another needs.
+# Requests that a trial mostly sends, counted with its claim. Of a run with a cap on requests only while SPARE more are
+# left for every trial in flight: near the cap, what is counted ahead for one trial could be what another needs. Never
+# with a cap on tokens, which is looked at before every request.
 AHEAD = 3
+SPARE = 12
 
 # Where a cap has to hold, the count is on disk before anything is sent; without one, nothing waits for the disk.
 _RESERVE = """
@@ -22,6 +24,12 @@ WITH before AS (
 UPDATE lab_run AS run SET requests_reserved = run.requests_reserved + before.granted
 FROM before WHERE run.id = before.id
 RETURNING before.granted, before.state
+"""
+
+_RESERVE_AHEAD = """
+UPDATE lab_run SET requests_reserved = requests_reserved + %(wanted)s
+WHERE id = %(run)s AND token_cap IS NULL AND request_cap - requests_reserved >= %(wanted)s + %(spare)s
+RETURNING set_config('synchronous_commit', 'on', true)
 """
 
 _SETTLE = """
@@ -57,6 +65,14 @@ def reserve(run_id: int, wanted: int) -> Granted:
         return Granted(0, cancelled=True)
     granted, state = row
     return Granted(int(granted), cancelled=state not in ("running", "paused"))
+
+
+def reserve_ahead(run_id: int, trials: int, *, in_flight: int) -> int:
+    """Counts the first requests of `trials` newly claimed trials against the run's cap on requests, all or none; gives
+    how many each has. To be called in the transaction that claims them, which then is on disk before they are sent."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RESERVE_AHEAD, {"run": run_id, "wanted": AHEAD * trials, "spare": SPARE * in_flight})
+        return AHEAD if cursor.fetchone() else 0
 
 
 def settle(run_id: int, *, tokens: int, unused: int) -> None:

@@ -3,7 +3,9 @@
 Times are the database's. Whoever changes a running trial names its lease; where the lease is no longer his, nothing is
 changed and he is told so by the row's absence from the answer."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from django.db import connection, transaction
 
 from toolbench.engine.values import light
 from toolbench.lab import statements
-from toolbench.lab.budget import AHEAD
+from toolbench.lab.budget import AHEAD, reserve_ahead
 from toolbench.lab.cells import mark_stale
 from toolbench.lab.slots import Free
 from toolbench.lab.statements import together
@@ -75,7 +77,7 @@ WITH busy AS (
         started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
     FROM free, limits WHERE trial.id = free.id
     RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
-        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed
+        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (
         SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
@@ -124,7 +126,8 @@ SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 
 
 @light(frozen=True, slots=True)
 class Claimed:
-    """A trial that is ours until its lease ends, with `ahead` requests counted already."""
+    """A trial that is ours until its lease ends, with `ahead` requests counted already; `in_flight` are its provider's
+    trials when it was claimed."""
 
     id: int
     run_id: int
@@ -137,19 +140,29 @@ class Claimed:
     instance_kind: str
     instance_seed: int
     seed: int
+    in_flight: int = 1
     ahead: int = 0
 
 
 def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[Claimed, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
-    nothing to do, no free slot, or the provider is gone. Requests of runs without a cap are counted here already."""
+    nothing to do, no free slot, or the provider is gone. Their first requests are counted here where the run's caps
+    allow it."""
     wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.over), "kept": free.kept}
     wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": AHEAD}
     with transaction.atomic():
         with together():
             statements.cursor().execute(_LOCK, _lock_of(provider_id))
             claimed = statements.cursor().execute(_CLAIM, wanted)
-        return tuple(Claimed(*row) for row in claimed.fetchall())
+        return _counted_ahead([Claimed(*row) for row in claimed.fetchall()])
+
+
+def _counted_ahead(claimed: Sequence[Claimed]) -> tuple[Claimed, ...]:
+    """The same trials; those of runs with a cap with the requests that were counted for them."""
+    capped = Counter(trial.run_id for trial in claimed if not trial.ahead)
+    in_flight = max((trial.in_flight for trial in claimed), default=0)
+    ahead = {run: reserve_ahead(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
+    return tuple(replace(trial, ahead=ahead.get(trial.run_id, trial.ahead)) for trial in claimed)
 
 
 def has_work(provider_id: int) -> bool:
