@@ -46,4 +46,4 @@ def _kind(field: "Field[Any, Any]") -> str:
 
 
 def _name(field: "Field[Any, Any]") -> str:
-    return connection.ops.quote_name(field.column)
+    return f'"{field.column}"'
