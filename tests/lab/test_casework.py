@@ -66,6 +66,11 @@ def test_a_fault_of_sense_is_said_by_line_in_whatever_form_it_was_typed() -> Non
     assert errors(results="cancel_order:\n  run: rm")["results"][0].startswith("Line 2: ")
 
 
+def test_a_text_of_any_field_has_an_end() -> None:
+    long = "x" * 1_000_001
+    assert set(errors(message=long, system=long)) == {"message", "system"}
+
+
 def test_every_field_that_is_wrong_is_told_at_once() -> None:
     assert set(errors(tools="[", message=" ", results="x: [")) == {"tools", "message", "results"}
 

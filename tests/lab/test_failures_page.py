@@ -61,6 +61,17 @@ def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: 
     assert Trial.objects.get(pk=alike.nearest).cell_id == exemplar.cell_id
 
 
+def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
+    run = make_run()
+    make_trial(make_cell(make_config(run, make_model("other"))))
+    make_trial(make_cell(make_config(run, make_model("a"), profile="calm")))
+    failed(run, "b", "no_call")
+    trial = failed(run, "a", "schema_type", path="$.x")
+    recompute_all()
+    found = {one.exemplar: one.nearest for one in get_failures(FailuresQuery()).clusters}
+    assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
+
+
 def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> None:
     trial = runs[1].trials.filter(cause="schema_type").get()
     again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}

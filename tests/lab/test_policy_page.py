@@ -4,10 +4,13 @@ import pytest
 
 from tests.factories import make_config, make_run
 from toolbench.lab import catalogue
+from toolbench.lab.case_drafts import Draft, read_draft
+from toolbench.lab.casework import add_case
 from toolbench.lab.models import Model
 from toolbench.lab.policy_page import PolicyChoice, PolicyPage, get_policy_page
 
 pytestmark = pytest.mark.django_db
+TOOLS = '{"name": "cancel", "description": "", "parameters": {"type": "object", "properties": {}}}'
 
 
 @pytest.fixture
@@ -47,6 +50,14 @@ def test_a_frozen_configuration_is_shown_as_it_was_frozen() -> None:
     page = get_policy_page(PolicyChoice(config=config.pk))
     assert origins(page)["max_turns"] == {"infrastructure"}
     assert f"run {config.run_id}" in page.title
+
+
+def test_a_case_of_ones_own_has_its_layer_on_top(deepseek: Model) -> None:
+    case = add_case(*read_draft(Draft(tools=TOOLS, message="Cancel it.", expect='{"name": "cancel"}')))
+    page = get_policy_page(PolicyChoice(model=deepseek.pk, scenario=case.slug))
+    assert page.errors == ()
+    assert origins(page)["max_turns"] == {"scenario"}
+    assert case.slug in page.scenarios
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.own.definition import OwnCase, case_json
-from toolbench.evals.own.documents import NotReadable, line_of, read_document
+from toolbench.evals.own.documents import NotReadable, check_length, line_of, read_document
 from toolbench.evals.own.reading import Fault, Faults, case_of, expectation_of, tools_of
 
 _MESSAGES = re.compile(r"\s*\[\s*\{")
@@ -51,6 +51,10 @@ def read_draft(draft: Draft) -> tuple[str, OwnCase]:
             told[part] = _read(part, text)
         except NotReadable as error:
             errors[field].append(_said(error))
+    try:
+        check_length(draft.system)
+    except NotReadable as error:
+        errors["system"].append(error.says)
     unread = set(errors)
     if draft.system.strip() and "message" not in unread:
         told["messages"] = [{"role": "system", "content": draft.system}, *_messages(told["messages"])]
@@ -106,6 +110,7 @@ def _is_text(text: str) -> bool:
 
 def _read(part: str, text: str) -> Any:
     if part == "messages" and not _MESSAGES.match(text):
+        check_length(text)
         return text
     return read_document(text) if text.strip() else None
 

@@ -16,7 +16,7 @@ from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.own.reading import case_of
 from toolbench.evals.own.scenario import GROUP, OwnScenario
 from toolbench.evals.trials import Scenario
-from toolbench.lab.models import CaseSet, CaseVersion, Cell
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
 GROUPS = (GROUP, BFCL_GROUP)  # of cells whose scenario is a case
 Versioned = tuple[str, int]  # slug, version
@@ -42,6 +42,12 @@ def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     current = _versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
     found = {**code, **{row.case.slug: scenario_of(row) for row in current}}
     return {slug: found[slug] for slug in wanted if slug in found}
+
+
+def own_cases(most: int) -> tuple[str, ...]:
+    """Slugs of the newest of one's own cases, to choose from."""
+    own = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
+    return tuple(own.values_list("slug", flat=True)[:most])
 
 
 def in_catalogue_order(found: Iterable[Scenario]) -> tuple[Scenario, ...]:

@@ -10,10 +10,13 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import describe_keys, policy_json, resolve
 from toolbench.engine.presets import STRATEGIES
 from toolbench.evals import scenarios
+from toolbench.evals.trials import Scenario
 from toolbench.lab.expansion import METHODS, expand
-from toolbench.lab.models import Model, Preset, RunConfig, SamplingProfile
+from toolbench.lab.known_scenarios import find_scenario, own_cases
+from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.run_request import ConfigChoice, LaunchRefused, RunRequest
 
+MOST_CASES = 200  # of one's own, to choose from
 Layers = tuple[tuple[str, JsonObject], ...]
 
 
@@ -73,7 +76,7 @@ class PolicyPage:
 
 
 def get_policy_page(choice: PolicyChoice) -> PolicyPage:
-    """At most nine queries. What cannot be resolved is said in `errors`; the choices stay."""
+    """At most twelve queries. What cannot be resolved is said in `errors`; the choices stay."""
     models = tuple(Model.objects.select_related("provider"))
     title, layers, errors = _layers(choice, models)
     resolved = resolve(layers) if layers else None
@@ -88,17 +91,18 @@ def get_policy_page(choice: PolicyChoice) -> PolicyPage:
         profiles=tuple(SamplingProfile.objects.values_list("name", flat=True)),
         strategies=(*STRATEGIES, *Preset.objects.values_list("name", flat=True)),
         methods=METHODS,
-        scenarios=tuple(scenario.slug for scenario in scenarios.all()),
+        scenarios=_to_choose(choice.scenario),
     )
 
 
 def _layers(choice: PolicyChoice, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
     """What is looked at, its layers, and why there are none."""
-    slugs = {scenario.slug for scenario in scenarios.all()}
-    if choice.scenario not in slugs:
+    try:
+        scenario = find_scenario(choice.scenario, _frozen_version(choice))
+    except KeyError:
         return "", (), (f"There is no scenario {choice.scenario}.",)
     if choice.config is not None:
-        return _frozen(choice.config, choice.scenario)
+        return _frozen(choice.config, scenario)
     model = next((model for model in models if model.pk == (choice.model or models[0].pk)), None) if models else None
     if model is None:
         return "", (), ("There is no such model: choose one." if models else "No model is known yet: connect one.",)
@@ -108,10 +112,10 @@ def _layers(choice: PolicyChoice, models: tuple[Model, ...]) -> tuple[str, Layer
     except LaunchRefused as refused:
         return str(model), (), tuple(sentence for found in refused.errors.values() for sentence in found)
     config = plan.configs[0]
-    return str(config), (*config.layers, *_scenario_layer(choice.scenario)), ()
+    return str(config), (*config.layers, *_scenario_layer(scenario)), ()
 
 
-def _frozen(config_id: int, scenario: str) -> tuple[str, Layers, tuple[str, ...]]:
+def _frozen(config_id: int, scenario: Scenario) -> tuple[str, Layers, tuple[str, ...]]:
     config = RunConfig.objects.select_related("run").filter(pk=config_id, run__deleted_at=None).first()
     if config is None:
         return "", (), (f"There is no configuration {config_id}; its run may be deleted.",)
@@ -119,8 +123,20 @@ def _frozen(config_id: int, scenario: str) -> tuple[str, Layers, tuple[str, ...]
     return f"{config}, as frozen in run {config.run_id}", (*layers, *_scenario_layer(scenario)), ()
 
 
-def _scenario_layer(slug: str) -> Layers:
-    layer = scenarios.find(slug).draw(0, kind="parity").layer
+def _frozen_version(choice: PolicyChoice) -> int | None:
+    """Of the scenario, as the configuration tries it; None for the newest."""
+    cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
+    return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
+
+
+def _to_choose(chosen: str) -> tuple[str, ...]:
+    """Scenarios that are code, one's own cases, and the one that is shown."""
+    found = (*(scenario.slug for scenario in scenarios.all()), *own_cases(MOST_CASES))
+    return found if chosen in found else (*found, chosen)
+
+
+def _scenario_layer(scenario: Scenario) -> Layers:
+    layer = scenario.draw(0, kind="parity").layer
     return (("scenario", layer),) if layer else ()
 
 

@@ -23,8 +23,10 @@ def test_bad_yaml_is_said_with_the_parsers_line() -> None:
 
 
 def test_a_key_twice_is_refused_where_it_stands() -> None:
-    error = refused("name: f\nname: g\n")
-    assert (error.line, error.says) == (2, "the key name is here twice.")
+    for text in ("name: f\nname: g\n", '{"name": "f",\n"name": "g"}', '[{"a": {"b": 1,\n\t"b": 2}}]'):
+        error = refused(text)
+        assert error.line == 2
+        assert error.says in ("the key name is here twice.", "the key b is here twice.")
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "!!python/object/apply:os.system ['x']", "a: !!set {b}"])

@@ -56,10 +56,15 @@ for _name, _pattern, _first in (
 _Loader.add_constructor(f"{_TAG}float", lambda loader, node: _finite(node.value))
 
 
-def read_document(text: str) -> Any:
-    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises NotReadable."""
+def check_length(text: str) -> None:
+    """Raises NotReadable."""
     if len(text) > LARGEST:
         raise NotReadable(f"This is longer than {LARGEST:,} characters.")
+
+
+def read_document(text: str) -> Any:
+    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises NotReadable."""
+    check_length(text)
     looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:
         return _json(text.lstrip("\ufeff")) if looks_like_json else _yaml(text)
@@ -102,7 +107,25 @@ def _yaml(text: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise _twice(text, next(name for place, name in enumerate(names) if name in names[:place]))
+        return found
+
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=each_once)
+
+
+def _twice(text: str, key: str) -> NotReadable:
+    """With its place where the other parser, which knows places, finds it too."""
+    try:
+        _yaml(text.replace("\t", " "))
+    except NotReadable as found:
+        return found
+    except (yaml.YAMLError, RecursionError, ValueError):
+        pass
+    return NotReadable(f"The key {key} is here twice.")
 
 
 def _finite(text: str) -> float:
