@@ -50,7 +50,7 @@ def test_each_thing_known_changes_what_is_sent_under_the_name_of_who_said_it() -
     assert found == {
         PROBED: {
             "request_overrides": {"parallel_tool_calls": False},
-            "message_transforms": ["reasoning_left_out"],
+            "reasoning_history": "none",
         },
         "capability declared by a person": {
             "message_transforms": ["midturn_system_to_user"],
@@ -58,7 +58,7 @@ def test_each_thing_known_changes_what_is_sent_under_the_name_of_who_said_it() -
         },
     }
     resolved = resolve(found.items())
-    assert resolved.origins["message_transforms[0]"] == PROBED
+    assert resolved.origins["reasoning_history"] == PROBED
 
 
 def test_nothing_known_against_an_endpoint_changes_nothing() -> None:

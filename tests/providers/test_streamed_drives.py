@@ -48,6 +48,19 @@ def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provid
     assert [event.data.get("text") for event in notes.events if event.type == "llm_delta"][-2:] == ["Ra", "in."]
 
 
+@pytest.mark.parametrize("method", ["text_json", "constrained"])
+def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(provider: ScriptedProvider, method: str) -> None:
+    written = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    said = (part({"content": written[:20]}), part({"content": written[20:]}), part({"content": "\n"}), part({}, "stop"))
+    provider.plays(sse(*said, pause=0.01), STREAMED_TEXT)
+    notes = Notes()
+    driven(provider.endpoint(), notes, replace(plan(method=method), stream=True))
+    first, last = notes.exchanges
+    assert first.first_token_ms is not None and first.first_call_ms is not None
+    assert first.first_token_ms < first.first_call_ms < first.duration_ms
+    assert last.first_call_ms is None
+
+
 def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedProvider) -> None:
     provider.plays(sse(*HALF, done=False))
     notes = Notes()

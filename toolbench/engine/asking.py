@@ -1,7 +1,7 @@
 """The ways of asking for calls. Each shapes a request, reads an answer and writes history in its own form; the loop
 does not know which one it uses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from toolbench.engine.constrain.compiling import Asked
@@ -16,6 +16,7 @@ from toolbench.engine.reading import Read
 from toolbench.engine.template import Template
 from toolbench.engine.text_json import TextJson
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.watching import Watch
 
 __all__ = ["Asking", "Native", "Read", "ask_for"]
 
@@ -35,6 +36,11 @@ class Asking(Protocol):
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         """The calls and the text of an answer."""
+        ...
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
+        """What makes, for each attempt, a Watch that finds calls in the text of a streamed answer; None where they come
+        in their own field."""
         ...
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:

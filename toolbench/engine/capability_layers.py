@@ -9,7 +9,6 @@ from toolbench.engine.presets import Layers
 
 PREFIX = "capability "
 FOLD_SYSTEM = "midturn_system_to_user"
-LEAVE_REASONING = "reasoning_left_out"
 _LIMITS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
@@ -47,8 +46,8 @@ def _patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
     if known.allows_midturn_system is False:
         yield "allows_midturn_system", {"message_transforms": [FOLD_SYSTEM]}
-    if known.reasoning_replay == "none":
-        yield "reasoning_replay", {"message_transforms": [LEAVE_REASONING]}
+    if known.reasoning_replay in ("none", "tags"):
+        yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
     if known.max_tools:
         yield "max_tools", {"max_tool_definitions_count": known.max_tools}
     if known.tool_id_pattern:

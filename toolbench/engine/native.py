@@ -1,11 +1,12 @@
 """Asking for calls in the request's own field, as most endpoints take them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.prompting import instruction, prompt_version, with_system
 from toolbench.engine.reading import Read, meant_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.watching import Watch
 
 ToolChoice = str | JsonObject | None
 
@@ -38,6 +39,9 @@ class Native:
             return Read((), text, "text")
         said = f"The answer spells a call in its text ({meant}) and has no tool_calls; it was not executed."
         return Read((), text, "text", (Finding("call_in_text", said, "$.content"),), not_executed=True)
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
+        return None
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         rest = without_calls(message)

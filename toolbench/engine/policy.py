@@ -157,6 +157,17 @@ class Policy:
             PATTERN, "What the endpoint takes as the id of a call, as a regular expression; others are replaced."
         ),
     )
+    reasoning_history: str = field(
+        default="all",
+        metadata=row(
+            choice("all", "last_turn", "details", "tags", "none"),
+            "What of earlier reasoning goes back. All: as it came, as DeepSeek (reasoning_content), Kimi and MiniMax "
+            "demand of turns that called, and what Anthropic wants of its signed blocks. Last_turn: only since the "
+            "user last spoke, as gpt-oss was trained. Details: OpenRouter's reasoning_details and Anthropic's blocks, "
+            "untouched, and no reasoning as plain text beside them. Tags: inside the text, between think tags, as "
+            "Cerebras wants it of GLM. None: nothing, for endpoints that refuse fields they do not know.",
+        ),
+    )
     max_tool_args_bytes: int = field(
         default=200_000, metadata=row(whole(1), "Larger arguments are refused as ARGUMENTS_TOO_LARGE.")
     )

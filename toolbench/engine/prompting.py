@@ -1,6 +1,7 @@
 """The fixed instructions of the methods that ask in words, and how calls and results are told in the history."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall
 
 _PROMPTS: JsonObject = json.loads((Path(__file__).parent / "data" / "prompts.json").read_text("utf-8"))
+
+_RESULT = re.compile("[^\n]+".join(map(re.escape, re.split(r"\{name\}|\{id\}|\{content\}", _PROMPTS["result"]))))
 
 CallText = Callable[[str, str], str]
 
@@ -52,6 +55,12 @@ def result_message(call: ToolCall, content: str) -> Message:
     """A result as the user tells it: many endpoints without tool support refuse the role tool."""
     filled = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
     return {"role": "user", "content": filled.replace("{content}", content, 1)}
+
+
+def is_result_message(message: Message) -> bool:
+    """Whether a user's message tells a result in the form of `result_message`."""
+    content = message.get("content")
+    return isinstance(content, str) and _RESULT.match(content) is not None
 
 
 def told_history(

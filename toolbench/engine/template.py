@@ -1,14 +1,15 @@
 """Asking for calls by template: the conversation is rendered with a model family's own turn tokens and goes, as one
 prompt, to an endpoint that completes raw text. What is sent is exactly what the model reads."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats import AUTO, Said, TextCall, parse, render_conversation, turns_of
+from toolbench.engine.formats import AUTO, Decoder, Said, TextCall, parse, render_conversation, stream, turns_of
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.reading import TROUBLE, Read, WrittenCall, openai_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.watching import Watch
 
 FORMAT = "hermes"  # where nothing says which: ChatML is what most small models speak
 _REASONING = ("reasoning_content", "reasoning")
@@ -40,7 +41,7 @@ class Template:
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         parsed = parse(text_of(message), format=self.text_format, tools=tools)
-        calls = tuple(openai_call(call.id, WrittenCall(call.name, call.arguments)) for call in parsed.calls)
+        calls = tuple(map(_openai, parsed.calls))
         reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
         unread = any(finding.code in TROUBLE for finding in parsed.findings)
         return Read(
@@ -51,6 +52,9 @@ class Template:
             not_executed=unread and not calls,
             message={**message, "content": parsed.text, **reasoning},
         )
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
+        return lambda: _watch(stream(self.text_format, tools))
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message), **({"tool_calls": list(calls)} if calls else {})}
@@ -65,6 +69,14 @@ class Template:
         self, tools_json: list[JsonObject], tool_choice: str | JsonObject | None
     ) -> tuple[TransformChange, ...]:
         return ()
+
+
+def _watch(decoder: Decoder) -> Watch:
+    return lambda text: [_openai(piece.call) for piece in decoder.feed(text) if piece.call is not None]
+
+
+def _openai(call: TextCall) -> JsonObject:
+    return openai_call(call.id, WrittenCall(call.name, call.arguments))
 
 
 def _said(messages: Iterable[Message]) -> Iterator[Said]:

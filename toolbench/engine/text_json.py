@@ -1,6 +1,6 @@
 """Asking for calls in words: one fixed instruction, one fenced JSON block per call, no `tools` in the request."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from toolbench.engine.mending import parse_error, repair_changes, repair_finding
@@ -27,6 +27,7 @@ from toolbench.engine.reading import (
 )
 from toolbench.engine.text_blocks import MendedBlock, bare_blocks, mend_block
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.watching import JsonWatch, Watch
 
 CALL_ID = "text_call_1"
 
@@ -63,6 +64,9 @@ class TextJson:
         rest = (text[: block.start] + text[block.end :]).strip()
         findings = tuple(_remarks(block, call, rest, len(found)))
         return Read((openai_call(CALL_ID, call),), rest, "json_fallback", findings)
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
+        return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message)}

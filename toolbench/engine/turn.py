@@ -1,6 +1,6 @@
 """One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +8,7 @@ from toolbench.engine.asking import Asking, ask_for
 from toolbench.engine.constrain.compiling import Asked
 from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
-from toolbench.engine.events import Ask, Hear, Request
+from toolbench.engine.events import Ask, Decoder, Hear, Request
 from toolbench.engine.identity import Same
 from toolbench.engine.ids import repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
@@ -30,8 +30,10 @@ from toolbench.engine.transforms import (
     apply_tools,
     check_names,
 )
+from toolbench.engine.transforms.reasoning import REASONING_HISTORY
 from toolbench.engine.validation import check_schema
 from toolbench.engine.values import light
+from toolbench.engine.watching import WatchedDecoder
 from toolbench.engine.wire import Answer
 from toolbench.engine.wires import CHAT, Wire
 
@@ -164,8 +166,16 @@ def ask_turn(
     def read(answer: Answer) -> Turn:
         return read_answer(setup, answer, with_tools=with_tools)
 
-    decoder = setup.wire.decoder(read, heard, stream=setup.stream)
+    decoder = _decoder(setup, read, heard, with_tools=with_tools)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
+
+
+def _decoder(setup: TurnSetup, read: Callable[[Answer], Turn], heard: Hear, *, with_tools: bool) -> Decoder:
+    tools = setup.tools.definitions if with_tools else ()
+    watch = setup.asking.watch(tools) if setup.stream and tools else None
+    if watch is None:
+        return setup.wire.decoder(read, heard, stream=setup.stream)
+    return WatchedDecoder(lambda told: setup.wire.decoder(read, told, stream=True), heard, watch)
 
 
 def build_request(
@@ -200,8 +210,13 @@ def build_request(
 
 
 def _message_transforms(policy: Policy) -> tuple[str, ...]:
-    """The policy's own, and the check of ids where the endpoint's pattern is known."""
-    return (*policy.message_transforms, *(["tool_call_ids_fit_pattern"] if policy.tool_id_pattern else []))
+    """What becomes of reasoning, the policy's own, and the check of ids where the endpoint's pattern is known."""
+    reasoning = REASONING_HISTORY.get(policy.reasoning_history)
+    return (
+        *([reasoning] if reasoning else []),
+        *policy.message_transforms,
+        *(["tool_call_ids_fit_pattern"] if policy.tool_id_pattern else []),
+    )
 
 
 def _stream_options(given: Any) -> JsonObject:

@@ -1,8 +1,15 @@
+import json
+
 import pytest
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import resolve
+from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import apply_message
+from toolbench.engine.transforms.reasoning import REASONING_HISTORY
+from toolbench.engine.turn import build_request, prepare_turns
 
+EMPTY = "assistant_tool_calls_reasoning_content_empty_if_missing"
 CALLS = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
 THOUGHT: JsonObject = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "tool_calls": CALLS}
 DETAILS: JsonObject = {"role": "assistant", "content": None, "reasoning": "Hm.", "reasoning_details": [{"text": "Hm."}]}
@@ -36,6 +43,58 @@ def test_reasoning_that_is_no_text_is_left_out_of_the_tags() -> None:
     assert apply_message([sealed], ["reasoning_in_think_tags"])[0] == [{"role": "assistant", "content": "Hi."}]
 
 
-@pytest.mark.parametrize("name", ["reasoning_left_out", "reasoning_in_think_tags"])
+BLOCKS: JsonObject = {
+    "role": "assistant",
+    "content": "Hi.",
+    "reasoning_content": "Hm.",
+    "content_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Hi."}],
+}
+ASKED: JsonObject = {"role": "user", "content": "And now?"}
+RESULT: JsonObject = {"role": "user", "content": "Result of f (a):\n{}"}
+
+
+def sent(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
+    """What goes out under a policy that says only this."""
+    policy = resolve([("preset", {"reasoning_history": reasoning_history})]).policy
+    setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
+    body: JsonObject = json.loads(build_request(setup, 0, messages, with_tools=False).body)
+    told: list[JsonObject] = body["messages"]
+    return told
+
+
+def test_by_default_all_reasoning_goes_back_untouched() -> None:
+    assert sent("all", PLAIN, THOUGHT, DETAILS, BLOCKS) == [PLAIN, THOUGHT, DETAILS, BLOCKS]
+
+
+def test_only_what_was_thought_since_the_user_last_spoke_goes_back() -> None:
+    plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
+    assert sent("last_turn", PLAIN, THOUGHT, ASKED, THOUGHT, RESULT, DETAILS) == [
+        *(PLAIN, plain, ASKED, THOUGHT),
+        *(RESULT, DETAILS),
+    ]
+
+
+def test_details_and_signed_blocks_go_back_without_plain_text_beside_them() -> None:
+    details, blocks = sent("details", DETAILS, BLOCKS)
+    assert details == {"role": "assistant", "content": None, "reasoning_details": [{"text": "Hm."}]}
+    assert blocks == {name: value for name, value in BLOCKS.items() if name != "reasoning_content"}
+
+
+def test_where_nothing_goes_back_signed_blocks_do_not_either() -> None:
+    assert sent("none", BLOCKS) == [
+        {"role": "assistant", "content": "Hi.", "content_blocks": [{"type": "text", "text": "Hi."}]}
+    ]
+
+
+def test_an_empty_field_that_a_model_demands_is_added_behind_it() -> None:
+    patch = {"reasoning_history": "none", "message_transforms": [EMPTY]}
+    policy = resolve([("preset", patch)]).policy
+    setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
+    request = build_request(setup, 0, [THOUGHT], with_tools=False)
+    assert json.loads(request.body)["messages"][0]["reasoning_content"] == ""
+    assert [change.name for change in request.changes] == ["reasoning_left_out", EMPTY]
+
+
+@pytest.mark.parametrize("name", REASONING_HISTORY.values())
 def test_messages_without_reasoning_are_the_very_same(name: str) -> None:
     assert apply_message([PLAIN], [name]) == ([PLAIN], ())

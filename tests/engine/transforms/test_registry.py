@@ -26,6 +26,8 @@ OURS = {
     "midturn_system_to_user",
     "reasoning_left_out",
     "reasoning_in_think_tags",
+    "reasoning_of_earlier_turns_left_out",
+    "reasoning_text_left_out",
     "tool_calls_from_text",
     "tool_calls_from_reasoning",
     "multi_tool_use_parallel_to_calls",

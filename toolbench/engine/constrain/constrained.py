@@ -1,7 +1,7 @@
 """Asking for calls by constraint: the endpoint is held to a schema or a grammar of the calls that may be made, so that
 every answer is a call or a final answer. Valid does not mean right."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from toolbench.engine.constrain.answers import ANSWER, chosen, may_end
@@ -20,6 +20,7 @@ from toolbench.engine.prompting import (
 )
 from toolbench.engine.reading import Read, WrittenCall, call_in, openai_call, snippet, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.watching import JsonWatch, Watch
 
 ToolChoice = str | JsonObject | None
 
@@ -59,6 +60,9 @@ class Constrained:
             return _outside(message, text, asked=bool(tools))
         made = (openai_call(f"constrained_call_{place}", call) for place, call in enumerate(calls, start=1))
         return Read(tuple(made), "", "constrained")
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
+        return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message)}

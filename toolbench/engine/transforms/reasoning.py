@@ -1,33 +1,76 @@
-"""Transforms of how earlier reasoning goes back to an endpoint: left out, or inside the text."""
+"""Transforms of how earlier reasoning goes back to an endpoint: left out, in part, or inside the text."""
 
-from toolbench.engine.messages import Message
+from collections.abc import Callable
+
+from toolbench.engine.anthropic.blocks import KEPT
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.prompting import is_result_message
 from toolbench.engine.transforms.messages import MESSAGE
 
-__all__ = ["MESSAGE"]
+__all__ = ["MESSAGE", "REASONING_HISTORY"]
 
 FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+THOUGHTS = ("thinking", "redacted_thinking")  # blocks of Messages
+
+REASONING_HISTORY = {
+    "none": "reasoning_left_out",
+    "last_turn": "reasoning_of_earlier_turns_left_out",
+    "details": "reasoning_text_left_out",
+    "tags": "reasoning_in_think_tags",
+}
+"""The transform that each value of the policy key stands for; `all` needs none."""
 
 
 @MESSAGE.register
 def reasoning_left_out(messages: list[Message]) -> list[Message]:
     """Earlier reasoning is not sent back, for endpoints that refuse fields they do not know."""
-    changed = [_without(message) if _reasoned(message) else message for message in messages]
-    return changed if any(map(_reasoned, messages)) else messages
+    return _each(messages, _without)
+
+
+@MESSAGE.register
+def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message]:
+    """Only what was thought since the user last spoke is sent back."""
+    spoke = [place for place, message in enumerate(messages) if _speaks(message)]
+    at = spoke[-1] if spoke else 0
+    earlier = _each(messages[:at], _without)
+    return [*earlier, *messages[at:]] if any(map(_reasoned, messages[:at])) else messages
+
+
+@MESSAGE.register
+def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
+    """Reasoning as plain text is not sent back; reasoning_details and signed blocks are, untouched."""
+
+    def sealed(message: Message) -> Message:
+        plain = [name for name in FIELDS if isinstance(message.get(name), str)]
+        return {name: value for name, value in message.items() if name not in plain} if plain else message
+
+    return _each(messages, sealed)
 
 
 @MESSAGE.register
 def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
     """Earlier reasoning goes back inside the text, between think tags, as some hosts of GLM want it."""
-    changed = [_tagged(message) if _reasoned(message) else message for message in messages]
-    return changed if any(map(_reasoned, messages)) else messages
+    return _each(messages, _tagged)
+
+
+def _each(messages: list[Message], change: Callable[[Message], Message]) -> list[Message]:
+    changed = [change(message) if _reasoned(message) else message for message in messages]
+    return changed if any(old is not new for old, new in zip(messages, changed, strict=True)) else messages
+
+
+def _speaks(message: Message) -> bool:
+    return message.get("role") == "user" and not is_result_message(message)
 
 
 def _reasoned(message: Message) -> bool:
-    return message.get("role") == "assistant" and any(name in message for name in FIELDS)
+    if message.get("role") != "assistant":
+        return False
+    return any(name in message for name in FIELDS) or any(map(_is_thought, _blocks(message)))
 
 
 def _without(message: Message) -> Message:
-    return {name: value for name, value in message.items() if name not in FIELDS}
+    rest = {name: value for name, value in message.items() if name not in FIELDS}
+    return {**rest, KEPT: [block for block in rest[KEPT] if not _is_thought(block)]} if _blocks(rest) else rest
 
 
 def _tagged(message: Message) -> Message:
@@ -37,3 +80,12 @@ def _tagged(message: Message) -> Message:
     if not thought or not (content is None or isinstance(content, str)):
         return _without(message)
     return {**_without(message), "content": f"<think>{thought}</think>{content or ''}"}
+
+
+def _blocks(message: Message) -> list[JsonObject]:
+    blocks = message.get(KEPT)
+    return blocks if isinstance(blocks, list) else []
+
+
+def _is_thought(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") in THOUGHTS

@@ -1,0 +1,58 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.engine.streams import chunk, stream
+from toolbench.engine.events import Delta
+from toolbench.engine.policy import resolve
+from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.turn import ask_turn, prepare_turns
+from toolbench.engine.watching import TRIES, JsonWatch
+
+CALL = '{"name": "look", "arguments": {"at": "a } \\" {"}}'
+ARGUMENTS = '{"at":"a } \\" {"}'
+SAID: dict[str, tuple[str, str]] = {
+    "text_json": (f"I \"look\".\n```json\n{CALL}", "\n```"),
+    "constrained": (CALL, " "),
+    "template": (f"I look.<tool_call>\n{CALL}\n</tool_call>", "\n"),
+}
+
+
+def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
+    """What a listener hears of an answer whose text comes in these pieces, piece by piece, of the last attempt."""
+    policy = resolve([("run", {"method": method, "prompt_endpoint": "completions"})]).policy
+    tools = ToolRegistry((ToolDefinition("look", "", {"properties": {"at": {"type": "string"}}}),))
+    setup = replace(prepare_turns("m", policy, system="", tools=tools, options={}, seed=None), stream=True)
+    heard: list[Delta] = []
+    messages = [{"role": "user", "content": "hi"}]
+    decoder = ask_turn(setup, 0, messages, with_tools=True, heard=heard.append).decoder
+    pieces: list[list[Delta]] = []
+    for _ in range(attempts):
+        pieces = []
+        for text in texts:
+            heard.clear()
+            decoder.feed(chunk({"content": text}))
+            pieces.append(list(heard))
+        decoder.feed(stream())
+        calls: Any = decoder.close().calls
+        assert [call.name for call in calls] == ["look"]
+    return pieces
+
+
+@pytest.mark.parametrize("method", SAID)
+def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: str) -> None:
+    written, after = SAID[method]
+    pieces = told(method, *written, after, attempts=2)
+    calls = [[one for one in piece if one.call is not None] for piece in pieces]
+    assert [place for place, found in enumerate(calls) if found] == [len(written) - 1]
+    assert calls[len(written) - 1] == [Delta(call=0, name="look", arguments=ARGUMENTS, closed=True)]
+    assert "".join(one.text for piece in pieces for one in piece) == written + after
+
+
+def test_only_so_many_ends_are_looked_at() -> None:
+    asked: list[str] = []
+    watch = JsonWatch(lambda text: asked.append(text) or ())  # type: ignore[func-returns-value]  # append gives None
+    for _ in range(2 * TRIES):
+        watch("a {} b")
+    assert len(asked) == TRIES
