@@ -13,7 +13,7 @@ from toolbench.engine.watching import TRIES, JsonWatch
 CALL = '{"name": "look", "arguments": {"at": "a } \\" {"}}'
 ARGUMENTS = '{"at":"a } \\" {"}'
 SAID: dict[str, tuple[str, str]] = {
-    "text_json": (f"I \"look\".\n```json\n{CALL}", "\n```"),
+    "text_json": (f'I "look".\n```json\n{CALL}', "\n```"),
     "constrained": (CALL, " "),
     "template": (f"I look.<tool_call>\n{CALL}\n</tool_call>", "\n"),
 }

@@ -1,60 +1,51 @@
-"""Calls that a model writes into its text between <tool_call> tags."""
+"""Calls that a model writes into its text between <tool_call> tags, as the case study reads them. Where such a tag
+stands, and where it is only quoted, is found by the reader of all formats; what stands in it is read here."""
 
 import re
 from collections.abc import Iterator
 
 from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.decoder import Decoder
+from toolbench.engine.formats.definition import Block, Format, Found, Reading
+from toolbench.engine.formats.families.hermes import CLOSER, HERMES, OPENER
+from toolbench.engine.formats.values import Known, Piece
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject
 
-OPENER, CLOSER = "<tool_call>", "</tool_call>"
-_NEXT = re.compile(r"`+|\\<|" + OPENER)
 _NAMED = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
 _NAME = re.compile(r"[a-zA-Z0-9_.-]+")
-_FENCE = 3  # backticks that open a code block; fewer open inline code, which ends with its line
+
+
+def _whole(body: str, known: Known, *, cut: bool) -> Reading:
+    """Every tag that is closed counts, whatever stands in it; an unclosed one is text."""
+    return Reading(problem="call_cut") if cut else Reading((Found("", {}),))
+
+
+_ESCAPED = Block(f"\\{OPENER}", _whole, starts=("\0",), skip=re.compile(""))  # never begins: a quotation, said as it is
+_TAGS = Format("tags", (Block(OPENER, _whole, (CLOSER,)), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=())
 
 
 def cut_tagged_calls(content: str) -> tuple[str, list[JsonObject]]:
     """The text without its tags, trimmed, and the calls in order, with ids `tool_call` position by position:
     `tag_call_1` is the first tag, and one that cannot be read leaves a gap. No readable tag: the text as it was and
     an empty list. An unclosed tag is text; an unclosed code block runs to the end."""
-    spans = list(tag_spans(content))
-    read = [_call(position, content[start + len(OPENER) : end]) for position, (start, end) in enumerate(spans, 1)]
-    calls = [call for call in read if call is not None]
-    if not calls:
-        return content, []
-    kept, at = [], 0
-    for start, end in spans:
-        kept.append(content[at:start])
-        at = end + len(CLOSER)
-    return "".join([*kept, content[at:]]).strip(), calls
+    calls: list[JsonObject | None] = []
+    kept, at = "", 0
+    for piece in _pieces(content):
+        raw = piece.call.raw if piece.call else ""
+        starts = content.index(raw, at) if raw else at + len(piece.text)
+        kept, at = kept + content[at:starts], starts + len(raw)
+        calls += [_call(len(calls) + 1, raw[len(OPENER) : -len(CLOSER)])] if raw else []
+    read = [call for call in calls if call is not None]
+    return ((kept + content[at:]).strip(), read) if read else (content, [])
 
 
-def tag_spans(content: str) -> Iterator[tuple[int, int]]:
-    """(where a tag opens, where its closing tag begins) for each tag that is not quoted."""
-    at = 0
-    while found := _NEXT.search(content, at):
-        at = found.end()
-        if found.group() == OPENER:
-            closer = content.find(CLOSER, at)
-            if closer < 0:
-                return
-            yield found.start(), closer
-            at = closer + len(CLOSER)
-        elif found.group().startswith("`"):
-            at = _end_of_code(content, at, len(found.group()))
-
-
-def _end_of_code(content: str, at: int, ticks: int) -> int:
-    """Where the code ends that `ticks` backticks opened just before `at`; `at` itself for backticks that open
-    nothing."""
-    closing = re.compile(rf"(?<!`)`{{{ticks}}}(?!`)")
-    if ticks >= _FENCE:
-        closed = closing.search(content, at)
-        return closed.end() if closed else len(content)
-    line_end = content.find("\n", at)
-    closed = closing.search(content, at, line_end if line_end >= 0 else len(content))
-    return closed.end() if closed else at
+def _pieces(content: str) -> Iterator[Piece]:
+    """Text and tags as they stand."""
+    decoder = Decoder(_TAGS, Known())
+    yield from decoder.feed(content)
+    decoder.close()
+    yield from decoder.feed("")
 
 
 def _call(position: int, payload: str) -> JsonObject | None:
