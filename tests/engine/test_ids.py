@@ -22,6 +22,10 @@ def test_ids_are_repaired(given_ids: list[str], expected: tuple[str, ...]) -> No
     assert repaired_ids(given_ids) == expected
 
 
+def test_an_id_that_the_conversation_holds_already_is_not_given_again() -> None:
+    assert repaired_ids(["call_1", ""], {"call_1", "call_1__2", "tc_2"}) == ("call_1__3", "tc_2__2")
+
+
 @settings(deadline=None, database=None)
 @given(st.lists(st.sampled_from(["", "a", "a__2", "a__2__2", "tc_1", "tc_3"]), max_size=12))
 def test_repaired_ids_are_always_different_and_stay_so(given_ids: list[str]) -> None:

@@ -354,6 +354,15 @@ def test_an_answer_with_hostile_text_goes_back_as_it_came() -> None:
     assert played.bodies[1]["messages"][1]["content"] == hostile
 
 
+def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() -> None:
+    legacy = answer(None, finish="function_call", function_call={"name": "state_get", "arguments": "{}"})
+    given = plan(response_transforms=["assistant_function_call_to_tool_calls"])
+    played = play(given, [legacy, legacy, calling(call(call_id="c1")), calling(call(call_id="c1")), legacy, DONE])
+    assert [one.id for one in played.ran] == ["call_1", "call_1__2", "c1", "c1", "call_1__3"]
+    answered = [message["tool_call_id"] for message in played.ended.history if message["role"] == "tool"]
+    assert answered == [one.id for one in played.ran]
+
+
 # other ways of asking
 
 

@@ -57,3 +57,20 @@ def test_words_that_match_nothing_can_be_named() -> None:
 
 def test_brackets_are_no_pattern() -> None:
     assert choose(["a[1]x", "a1x"], "a[1]*", names=lambda item: [item]) == ["a[1]x"]
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ("Local, tool template", "tools"),
+        ("local,tool template", "tools"),
+        ("other, Local, own template", "own other"),
+        ("all,!Local, tool template", "own other"),
+        ("local", "own tools"),
+        ("Local, nobody's", "own tools"),
+        ("*template", "own tools"),
+    ],
+)
+def test_a_name_with_a_comma_is_taken_whole(words: str, chosen: str) -> None:
+    named = {"own": ("Local, own template", "local"), "tools": ("Local, tool template", "local"), "other": ("other",)}
+    assert choose(tuple(named), words, names=named.__getitem__) == [one for one in named if one in chosen.split()]

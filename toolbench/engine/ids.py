@@ -1,11 +1,15 @@
-"""Repairing the ids of one answer's calls, so that every result can be told apart."""
+"""Repairing the ids of calls, so that every result of a conversation can be told apart."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+
+from toolbench.engine.messages import Message
+from toolbench.engine.reading import structured_calls
 
 
-def repaired_ids(ids: Iterable[str]) -> tuple[str, ...]:
-    """The first use of an id keeps it; a blank one becomes `tc_<place from 1>`; a repeat gets `__2`, `__3` …"""
-    used: set[str] = set()
+def repaired_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ...]:
+    """The first use of an id keeps it; a blank one becomes `tc_<place from 1>`; a repeat, or one that is taken already,
+    gets `__2`, `__3` …"""
+    used = set(taken)
     repeats: dict[str, int] = {}
     result: list[str] = []
     for place, given in enumerate(ids, start=1):
@@ -16,3 +20,11 @@ def repaired_ids(ids: Iterable[str]) -> tuple[str, ...]:
         used.add(unique)
         result.append(unique)
     return tuple(result)
+
+
+def ids_in(messages: Iterable[Message]) -> Iterator[str]:
+    """The ids of all calls that a conversation holds."""
+    for message in messages:
+        for call in structured_calls(message) if "tool_calls" in message else ():
+            if isinstance(call.get("id"), str):
+                yield call["id"]

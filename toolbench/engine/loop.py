@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from toolbench.engine.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.events import ANSWERS, Ask, Emit, End, Ended, Execute, Failed, Request, Sent, Stop, ToolResult
+from toolbench.engine.ids import ids_in
 from toolbench.engine.ledger import Ledger
 from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -178,7 +179,11 @@ class _Run:
         return replace(request, message=self._message, said=said)
 
     def reader_of_refused(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
-        return lambda text: read_refused(self.setup, text, with_tools=with_tools)
+        def read(text: str) -> Turn | str:
+            taken = frozenset(ids_in(self.ledger.messages))
+            return read_refused(self.setup, text, with_tools=with_tools, taken=taken)
+
+        return read
 
     @property
     def must_call(self) -> bool:

@@ -1,6 +1,6 @@
 """One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,7 @@ from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Decoder, Hear, Request
 from toolbench.engine.identity import Same
-from toolbench.engine.ids import repaired_ids
+from toolbench.engine.ids import ids_in, repaired_ids
 from toolbench.engine.json_text import encode_json, in_order
 from toolbench.engine.limits import calls_per_turn, check_tool_set
 from toolbench.engine.mending import mend_calls, mode_of, unread_calls
@@ -164,7 +164,7 @@ def ask_turn(
     else. `heard` is told of every piece of a streamed answer."""
 
     def read(answer: Answer) -> Turn:
-        return read_answer(setup, answer, with_tools=with_tools)
+        return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(ids_in(messages)))
 
     decoder = _decoder(setup, read, heard, with_tools=with_tools)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
@@ -229,9 +229,10 @@ def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
     return "required" if held else policy.tool_choice
 
 
-def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
+def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
     """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
-    goes into the history: it has the kept calls only, so that no call stays without a result."""
+    goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken` in the
+    conversation are not given again, but for the endpoint's own."""
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
@@ -239,7 +240,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     mode = mode_of(setup.asking.method) if with_tools else ""
     mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
-    kept = [] if answer.cut else _repaired(mended.calls)[: setup.calls_kept]
+    shut = frozenset(taken).difference(ids_in([answer.message]))
+    kept = [] if answer.cut else _repaired(mended.calls, shut)[: setup.calls_kept]
     return Turn(
         message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
         text=read.text,
@@ -262,9 +264,9 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool) -> Turn:
     )
 
 
-def _repaired(calls: list[JsonObject]) -> list[JsonObject]:
+def _repaired(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:
     """The same calls with trimmed names and ids that tell them apart; every other field as it came."""
-    ids = repaired_ids(_scalar(call.get("id")) for call in calls)
+    ids = repaired_ids((_scalar(call.get("id")) for call in calls), taken)
     return [_renamed(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
 
 

@@ -1,7 +1,7 @@
 """The filter words of the case study, for models, profiles and strategies alike.
 
 A comma list: a word is an id or tag (exact, case does not matter), a glob with `*`, or `all`, `full`, `*`; `!word`
-leaves out. Only exclusions mean everything else."""
+leaves out. Only exclusions mean everything else. A name that has commas itself is taken whole, also in a list."""
 
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ EVERYTHING = ("all", "full", "*")
 def choose(items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]) -> list[Item]:
     """The items the words choose, in the order of `items`. `names` gives an item's ids and tags. Blank chooses
     nothing: what blank means is the caller's affair."""
-    tokens = _tokens(words)
+    tokens = _tokens(words, items, names)
     wanted = [token for token in tokens if not token.startswith("!")]
     unwanted = [token[1:].strip() for token in tokens if token.startswith("!")]
     if unwanted and not wanted:
@@ -26,16 +26,34 @@ def unmatched(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
     """The words that match no item, for a warning."""
-    return [token for token in _tokens(words) if not any(_any([token.lstrip("!")], item, names) for item in items)]
+    return [
+        token
+        for token in _tokens(words, items, names)
+        if not any(_any([token.lstrip("!")], item, names) for item in items)
+    ]
 
 
-def _tokens(words: str | Iterable[str]) -> list[str]:
-    parts = words.split(",") if isinstance(words, str) else words
-    return [part.strip().lower() for part in parts if part.strip()]
+def _tokens(words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]) -> list[str]:
+    """The words in lower case. Where several parts of a list make up a name, the longest such is one word."""
+    parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
+    known = {_spaced(name) for item in items for name in names(item) if "," in name}
+    longest = max((name.count(",") + 1 for name in known), default=1)
+    found: list[str] = []
+    while parts:
+        whole = (size for size in range(longest, 1, -1) if _spaced(",".join(parts[:size])).lstrip("!") in known)
+        size = next(whole, 1)
+        found.append(",".join(parts[:size]) if size == 1 else _spaced(",".join(parts[:size])))
+        parts = parts[size:]
+    return [word for word in found if word]
+
+
+def _spaced(name: str) -> str:
+    """In lower case, with one space behind every comma."""
+    return ", ".join(part.strip() for part in name.lower().split(","))
 
 
 def _any(tokens: Iterable[str], item: Item, names: Callable[[Item], Iterable[str]]) -> bool:
-    known = [name.lower() for name in names(item)]
+    known = [_spaced(name) for name in names(item)]
     return any(token in EVERYTHING or any(_fits(token, name) for name in known) for token in tokens)
 
 

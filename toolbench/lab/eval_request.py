@@ -97,7 +97,7 @@ def chosen_models(options: EvalOptions) -> tuple[Model, ...]:
 
 
 def _provider_names(provider: Provider) -> Sequence[str]:
-    return (provider.name, provider.template or provider.name, provider.kind)
+    return (provider.name, provider.template or provider.name, provider.kind, provider.service or provider.name)
 
 
 def _model_names(model: Model) -> Sequence[str]:
@@ -121,7 +121,7 @@ def _no_model(options: EvalOptions, providers: Sequence[Provider], offered: Sequ
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
+    return f"{', '.join(f'“{name}”' for name in names[:NAMED])}{more}"
 
 
 def _profiles(words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -2,12 +2,17 @@
 seed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from toolbench.engine.constrain.compiling import Asked, compile_constraint
+from toolbench.engine.constrain.dialects import CONSTRAINTS
+from toolbench.engine.constrain.dropping import Dropped
+from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End, Ended
 from toolbench.engine.lint import lint_tools
 from toolbench.engine.messages import Finding, Usage
+from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.known_scenarios import find_scenario
@@ -17,8 +22,18 @@ NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule 
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBy:
+    """What one way of constraining leaves out of the tools' schemas; `refused` where it cannot hold them at all."""
+
+    constraint: str
+    dropped: tuple[Dropped, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them."""
+    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them, `held`
+    what the method constrained does not hold of them, by constraint."""
 
     scenario: Scenario
     instance: Instance
@@ -29,6 +44,7 @@ class ScenarioPage:
     checks: tuple[str, ...]
     examples: tuple[str, ...]
     lint: tuple[Finding, ...]
+    held: tuple[HeldBy, ...]
     seed: int
     kind: str
     next_seed: int
@@ -58,10 +74,18 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         checks=tuple(check.name for check in unanswered.checks),
         examples=tuple(scenarios.example_sets(slug)),
         lint=lint_tools(instance.tools),
+        held=tuple(_held(instance.tools, constraint) for constraint in CONSTRAINTS) if instance.tools else (),
         seed=number,
         kind=kind,
         next_seed=number + 1,
     )
+
+
+def _held(tools: Sequence[ToolDefinition], constraint: str) -> HeldBy:
+    try:
+        return HeldBy(constraint, compile_constraint([tool.to_openai() for tool in tools], constraint, Asked()).dropped)
+    except PlanError as error:
+        return HeldBy(constraint, refused=str(error))
 
 
 def _pretty(value: object) -> str:

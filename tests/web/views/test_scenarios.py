@@ -17,3 +17,13 @@ def test_the_list_names_every_scenario(owner_client: Client) -> None:
 def test_every_scenario_opens_and_draws(owner_client: Client, slug: str) -> None:
     assert "own wording" in owner_client.get(f"/scenarios/{slug}/").content.decode()
     assert "drawn from seed 12" in owner_client.get(f"/scenarios/{slug}/?seed=12").content.decode()
+
+
+def test_what_a_constraint_does_not_hold_is_named_by_dialect_and_path(owner_client: Client) -> None:
+    text = owner_client.get("/scenarios/classify_intent/").content.decode()
+    rows = text.split("What a constraint does not hold")[1].split("<tr>")
+    held = {row.split("<code>")[1].split("</code>")[0]: row for row in rows if "<code>" in row}
+    assert ".properties.confidence.minimum</code> 0" in held["gbnf"]
+    assert ".properties.reasoning.maxLength</code> 80" in held["strict"]
+    assert "nothing: all is held" in held["grammar"]
+    assert "What a constraint does not hold" not in owner_client.get("/scenarios/chat_only/").content.decode()
