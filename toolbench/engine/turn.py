@@ -231,8 +231,8 @@ def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
 
 def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
     """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
-    goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken` in the
-    conversation are not given again, but for the endpoint's own."""
+    goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken`
+    in the conversation are not given again, but for the endpoint's own."""
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
