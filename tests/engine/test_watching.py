@@ -5,6 +5,7 @@ import pytest
 
 from tests.engine.streams import chunk, stream
 from toolbench.engine.events import Delta
+from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import resolve
 from toolbench.engine.tools import ToolDefinition, ToolRegistry
 from toolbench.engine.turn import ask_turn, prepare_turns
@@ -52,7 +53,12 @@ def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: 
 
 def test_only_so_many_ends_are_looked_at() -> None:
     asked: list[str] = []
-    watch = JsonWatch(lambda text: asked.append(text) or ())  # type: ignore[func-returns-value]  # append gives None
+
+    def read(text: str) -> tuple[JsonObject, ...]:
+        asked.append(text)
+        return ()
+
+    watch = JsonWatch(read)
     for _ in range(2 * TRIES):
         watch("a {} b")
     assert len(asked) == TRIES
