@@ -21,7 +21,7 @@ def test_every_scenario_opens_and_draws(owner_client: Client, slug: str) -> None
 
 def test_what_a_constraint_does_not_hold_is_named_by_dialect_and_path(owner_client: Client) -> None:
     text = owner_client.get("/scenarios/classify_intent/").content.decode()
-    rows = text.split("What a constraint does not hold")[1].split("row\">")
+    rows = text.split("What a constraint does not hold")[1].split('row">')
     held = {row.split("<code>")[1].split("</code>")[0]: row for row in rows if "<code>" in row}
     assert ".properties.confidence.minimum</code> 0" in held["gbnf"]
     assert ".properties.reasoning.maxLength</code> 80" in held["strict"]
