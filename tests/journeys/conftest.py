@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from tests.browsers import WAIT_MS
 from tests.environment import VAR
 from toolbench.lab.catalogue import load
-from toolbench.lab.services import register
+from toolbench.lab.processes.services import register
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
 from toolbench.running.children import Child, Spec
 

@@ -10,10 +10,10 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
-from toolbench.lab.compare_query import AXES
-from toolbench.lab.decide_query import DecideQuery
+from toolbench.lab.comparisons.compare_query import AXES
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.records import save_record
 from toolbench.lab.models import History, Model, Probe, Provider, Run, Trial
-from toolbench.lab.records import save_record
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.running import LIVE_FIELDS

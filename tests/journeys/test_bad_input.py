@@ -8,7 +8,7 @@ from django.test import Client
 
 from tests.journeys.conftest import Scripting
 from tests.lab.benches import launched, plays_well, scripted_model, work
-from toolbench.lab import connecting
+from toolbench.lab.connections import connecting
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.providers.scripted import Answer, Seen, completion, fails, json_answer, says
 

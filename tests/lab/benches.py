@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from toolbench.lab.execution import Terms, serve
-from toolbench.lab.launching import RunRequest, launch
+from toolbench.lab.launching.launching import RunRequest, launch
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
+from toolbench.lab.shifts.execution import Terms, serve
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}

@@ -9,7 +9,7 @@ from typing import Any
 from tests.lab.benches import launched, work
 from toolbench.lab import catalogue
 from toolbench.lab.models import Model, Provider, Run
-from toolbench.lab.services import register
+from toolbench.lab.processes.services import register
 from toolbench.providers.simulated.server import SimulatedServer
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from tests.lab.benches import scripted_model, work
 from toolbench.evals.bfcl.multi_turn.cases import golden_turns, multi_turn_cases
-from toolbench.lab.bfcl_import import import_bfcl
-from toolbench.lab.case_page import get_case
-from toolbench.lab.casework import request_for
-from toolbench.lab.launching import launch
+from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.case_page import get_case
+from toolbench.lab.cases.casework import request_for
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case, Run, Trial
-from toolbench.lab.replaying import replay
-from toolbench.lab.trace import get_trace
-from toolbench.lab.trials import TrialFilter
+from toolbench.lab.replays.replaying import replay
+from toolbench.lab.traces.trace import get_trace
+from toolbench.lab.traces.trials import TrialFilter
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 

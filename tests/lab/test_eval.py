@@ -10,12 +10,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.lab.benches import plays_well, scripted_model
-from toolbench.lab import controlling
 from toolbench.lab.catalogue import load
-from toolbench.lab.eval_request import NO_LIMIT_SECONDS
-from toolbench.lab.keys import encrypt
+from toolbench.lab.command.eval_request import NO_LIMIT_SECONDS
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress
-from toolbench.lab.plans import frozen_configs
+from toolbench.lab.runs import controlling
+from toolbench.lab.secrets.keys import encrypt
+from toolbench.lab.trials.plans import frozen_configs
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
 

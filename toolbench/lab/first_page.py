@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from toolbench.lab.connecting import DetectedKey, detected_keys, templates
-from toolbench.lab.local_run import INTENT_PURPOSE, PURPOSE
-from toolbench.lab.local_servers import LocalServer, find_local_servers
+from toolbench.lab.connections.connecting import DetectedKey, detected_keys, templates
+from toolbench.lab.connections.local_servers import LocalServer, find_local_servers
+from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
+from toolbench.lab.matrix.published import Published, get_published
 from toolbench.lab.models import Process, Run, Trial
-from toolbench.lab.published import Published, get_published
-from toolbench.lab.setup_pages import ProviderLine, get_providers
+from toolbench.lab.runs.local_run import INTENT_PURPOSE, PURPOSE
 from toolbench.providers.templates import ProviderTemplate
 
 LOOK_BACK = 400  # failed trials, newest first, among which three of different classes are looked for

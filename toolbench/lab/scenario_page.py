@@ -15,7 +15,7 @@ from toolbench.engine.messages import Finding, Usage
 from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
-from toolbench.lab.known_scenarios import find_scenario
+from toolbench.lab.planning.known_scenarios import find_scenario
 
 MOST_DIGITS = 9
 NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import connection
 
-from toolbench.lab.database_thread import AWAY
-from toolbench.lab.liveness import beat
-from toolbench.lab.local_run import ensure_local_run
-from toolbench.lab.sweeping import sweep
-from toolbench.lab.waking import ask_for_a_beat
+from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.liveness import beat
+from toolbench.lab.processes.waking import ask_for_a_beat
+from toolbench.lab.runs.local_run import ensure_local_run
+from toolbench.lab.shifts.sweeping import sweep
 
 logger = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
-from toolbench.lab import liveness
-from toolbench.lab.probing import work_probe
-from toolbench.lab.replay_queue import work_replay
-from toolbench.lab.roster import Roster
-from toolbench.lab.waking import BEAT, PROBE, REPLAY, SHIFT
+from toolbench.lab.probes.probing import work_probe
+from toolbench.lab.processes import liveness
+from toolbench.lab.processes.waking import BEAT, PROBE, REPLAY, SHIFT
+from toolbench.lab.replays.replay_queue import work_replay
+from toolbench.lab.shifts.roster import Roster
 
 ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
 

@@ -7,8 +7,8 @@ from csp.decorators import csp_replace
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from toolbench.lab.decide_page import DecidePage, DecideRow
-from toolbench.lab.latency import LatencyPage, LatencyRow
+from toolbench.lab.decisions.decide_page import DecidePage, DecideRow
+from toolbench.lab.runs.latency import LatencyPage, LatencyRow
 
 View = Callable[[HttpRequest], HttpResponseBase]
 

@@ -7,15 +7,15 @@ import pytest
 
 from tests.lab.benches import scripted_model
 from tests.lab.bundles.bundles import bundle_of, members_of, resealed
-from tests.lab.test_casework import DRAFT, answering, saved, tried
-from toolbench.lab import controlling
+from tests.lab.cases.test_casework import DRAFT, answering, saved, tried
 from toolbench.lab.bundles.cases import read_cases
 from toolbench.lab.bundles.choosing import BundleRefused
 from toolbench.lab.bundles.reading import import_bundle
 from toolbench.lab.bundles.rows import BadRow
-from toolbench.lab.known_scenarios import find_scenario
 from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
-from toolbench.lab.replay_check import check_run
+from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.replays.replay_check import check_run
+from toolbench.lab.runs import controlling
 from toolbench.providers.scripted import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,10 +15,10 @@ else:
 from tests.lab.bundles.bundles import zipped
 from toolbench.lab.bundles.inspect_logs import START
 from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.importing import import_run
+from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Run
-from toolbench.lab.trace import get_trace
-from toolbench.lab.trials import TrialFilter
+from toolbench.lab.traces.trace import get_trace
+from toolbench.lab.traces.trials import TrialFilter
 
 pytestmark = pytest.mark.django_db
 HEADER = {

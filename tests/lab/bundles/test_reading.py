@@ -12,13 +12,13 @@ from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from toolbench.lab.bundles.opening import Caps, ImportRefused
 from toolbench.lab.bundles.reading import import_bundle
 from toolbench.lab.first_page import get_first_page
-from toolbench.lab.matrix import get_matrix
-from toolbench.lab.matrix_query import MatrixQuery
+from toolbench.lab.matrix.matrix import get_matrix
+from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Run, StepBody, Trial
-from toolbench.lab.replay_check import check_run
-from toolbench.lab.run_page import get_runs
-from toolbench.lab.trace import get_trace
-from toolbench.lab.trials import TrialFilter, get_trials
+from toolbench.lab.replays.replay_check import check_run
+from toolbench.lab.runs.run_page import get_runs
+from toolbench.lab.traces.trace import get_trace
+from toolbench.lab.traces.trials import TrialFilter, get_trials
 from toolbench.providers.scripted import ScriptedProvider
 
 ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()

@@ -5,8 +5,8 @@ import re
 import pytest
 from django.template import Context, Template
 
-from toolbench.lab.metrics import Figure
-from toolbench.lab.rates import rate_of
+from toolbench.lab.counts.metrics import Figure
+from toolbench.lab.counts.rates import rate_of
 from toolbench.web.templatetags.figures import figure, money, seconds, span
 
 

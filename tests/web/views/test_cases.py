@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model
-from toolbench.lab.bfcl_import import import_bfcl
+from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.models import CaseSet, Run, SamplingProfile
 
 pytestmark = pytest.mark.django_db

@@ -10,10 +10,10 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.bfcl.cases import Case as BfclCase
 from toolbench.evals.own.reading import Faults, case_of
-from toolbench.lab.bfcl_import import LICENCE, LINK
 from toolbench.lab.bundles.rows import BadRow
-from toolbench.lab.facts import column_text
+from toolbench.lab.cases.bfcl_import import LICENCE, LINK
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
+from toolbench.lab.steps.facts import column_text
 
 _SOURCE = "brought in with a bundle"
 _ABOUT = {

@@ -9,9 +9,9 @@ from django.db.models import Prefetch, QuerySet
 from toolbench.lab.bundles.cases import CaseSeed, case_seeds
 from toolbench.lab.bundles.manifest import LeftOut
 from toolbench.lab.bundles.naming import NAMED, renamed
-from toolbench.lab.cells import recompute_stale
-from toolbench.lab.known_scenarios import is_private
+from toolbench.lab.counts.cells import recompute_stale
 from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
+from toolbench.lab.planning.known_scenarios import is_private
 
 _AT_ONCE = 20  # trials with all their bodies in memory
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.bundles.choosing import Chosen
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Cell, RunConfig
-from toolbench.lab.rates import Rate
-from toolbench.lab.report_rates import config_rates, rate_json
-from toolbench.lab.tallies import Tally, tally
-from toolbench.lab.until import DECIDED
+from toolbench.lab.reports.report_rates import config_rates, rate_json
+from toolbench.lab.runs.until import DECIDED
 
 MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
 _AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")

@@ -17,8 +17,8 @@ from toolbench.lab.bundles.inspect_steps import number, sample_steps, text_of
 from toolbench.lab.bundles.opening import Archive, Caps, ImportRefused, open_zip, read_object
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
-from toolbench.lab.facts import column_count, column_text
 from toolbench.lab.models import Cell, Run
+from toolbench.lab.steps.facts import column_count, column_text
 
 CAPS = Caps(members=100_000, bytes=2 << 30)
 HEADER, START = "header.json", "_journal/start.json"

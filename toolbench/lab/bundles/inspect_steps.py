@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.bundles.planting import Columns, StepSeed
-from toolbench.lab.facts import column_count, column_text, dump
+from toolbench.lab.steps.facts import column_count, column_text, dump
 
 _ATTACHMENT = "attachment://"
 _DEEPEST = 100

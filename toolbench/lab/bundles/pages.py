@@ -13,7 +13,7 @@ from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.bundles.figures import MEANING, ConfigLine
 from toolbench.lab.bundles.manifest import Manifest, trace_member
 from toolbench.lab.models import Run, Step, Trial
-from toolbench.lab.report_json import read_text
+from toolbench.lab.reports.report_json import read_text
 
 STYLE = "style.css"
 SHEETS = ("tokens.css", "base.css", "components.css", "bundles.css")

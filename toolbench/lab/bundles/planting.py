@@ -13,7 +13,7 @@ from toolbench.lab.bundles.naming import renamed
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.rows import BadRow
-from toolbench.lab.cells import recompute
+from toolbench.lab.counts.cells import recompute
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 AT_ONCE = 50  # trials per INSERT

@@ -3,8 +3,8 @@
 import os
 from dataclasses import dataclass
 
-from toolbench.lab.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Provider, ServiceAddress
+from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.providers.masking import Masker, is_open
 
 

@@ -30,9 +30,9 @@ from toolbench.lab.bundles.pages import STYLE, TrialLine, index_page, style, tra
 from toolbench.lab.bundles.planned import plans_json
 from toolbench.lab.bundles.redacting import known_secrets
 from toolbench.lab.bundles.rows import row_json
-from toolbench.lab.engine_version import engine_version
 from toolbench.lab.models import Run, Step, StepBody, Trial
-from toolbench.lab.report_json import json_bytes
+from toolbench.lab.planning.engine_version import engine_version
+from toolbench.lab.reports.report_json import json_bytes
 from toolbench.providers.masking import Masker
 
 _PIECE = 1 << 16

@@ -75,9 +75,11 @@ class RunConfig(models.Model):
     tool_use_mode = models.CharField(max_length=10, default="enforced")
     layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
     policy_hash = models.CharField(max_length=64)
-    routing = models.JSONField(default=dict)  # method auto: what it led to, why, what was passed over (lab/routes.py)
+    routing = models.JSONField(
+        default=dict
+    )  # method auto: what it led to, why, what was passed over (probes/routes.py)
     probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
-    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/support.py)
+    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
     position = models.PositiveIntegerField(default=0)
 

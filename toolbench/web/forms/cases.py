@@ -6,12 +6,12 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from toolbench.lab.case_drafts import Draft, DraftRefused, read_draft
-from toolbench.lab.case_from_trial import NotMade, draft_from_trial
-from toolbench.lab.case_page import get_models_to_try
-from toolbench.lab.case_transfer import NotBroughtIn, read_cases
-from toolbench.lab.casework import Filing, add_case, edit_case, request_for, try_cases
-from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, expand
+from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
+from toolbench.lab.cases.case_page import get_models_to_try
+from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
+from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for, try_cases
+from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand
 from toolbench.lab.models import Case
 from toolbench.web.forms.launch import Answer
 

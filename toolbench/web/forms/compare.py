@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from toolbench.lab.compare_choices import CompareChoices
-from toolbench.lab.compare_query import AXES, NONE, STREAMED, WHOLE, CompareQuery
+from toolbench.lab.comparisons.compare_choices import CompareChoices
+from toolbench.lab.comparisons.compare_query import AXES, NONE, STREAMED, WHOLE, CompareQuery
 
 SIDES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
 NOT_TYPED = {"published"}

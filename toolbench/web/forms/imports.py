@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
 from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.importing import import_run
+from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Run
 
 MOST_BYTES = 64 << 20

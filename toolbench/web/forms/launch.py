@@ -6,13 +6,13 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from toolbench.lab.case_sets import slugs_of
-from toolbench.lab.forecast import Forecast
-from toolbench.lab.forecast_page import forecast_plan
-from toolbench.lab.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
-from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
+from toolbench.lab.launching.forecast import Forecast
+from toolbench.lab.launching.forecast_page import forecast_plan
+from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
+from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
-from toolbench.lab.run_request import STREAMS
+from toolbench.lab.planning.case_sets import slugs_of
+from toolbench.lab.planning.run_request import STREAMS
 from toolbench.web.forms.json_object import JsonObjectField
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django import forms
 
-from toolbench.lab.connecting import Connection, templates
+from toolbench.lab.connections.connecting import Connection, templates
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 

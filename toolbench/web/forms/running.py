@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from toolbench.lab import controlling
+from toolbench.lab.runs import controlling
 
 LIVE_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 

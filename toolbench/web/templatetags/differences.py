@@ -4,7 +4,7 @@ from django import template
 
 from toolbench.evals.rounding import written
 from toolbench.evals.statistics.differences import Difference
-from toolbench.lab.compare_counts import Compared
+from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.web.templatetags.figures import money
 
 register = template.Library()

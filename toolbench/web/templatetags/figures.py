@@ -9,9 +9,9 @@ from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
 from toolbench.evals.rounding import written
-from toolbench.lab.metrics import Figure
-from toolbench.lab.rates import Rate, rounded
-from toolbench.lab.records import frozen_rate
+from toolbench.lab.counts.metrics import Figure
+from toolbench.lab.counts.rates import Rate, rounded
+from toolbench.lab.decisions.records import frozen_rate
 
 register = template.Library()
 

@@ -8,11 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.case_from_trial import NotMade
-from toolbench.lab.case_page import get_case, get_case_sets, get_own_case
-from toolbench.lab.case_sets import NoSuchSet, set_privacy
-from toolbench.lab.case_transfer import write_cases
-from toolbench.lab.casework import NoSuchCase, delete_case, find_case
+from toolbench.lab.cases.case_from_trial import NotMade
+from toolbench.lab.cases.case_page import get_case, get_case_sets, get_own_case
+from toolbench.lab.cases.case_transfer import write_cases
+from toolbench.lab.cases.casework import NoSuchCase, delete_case, find_case
+from toolbench.lab.planning.case_sets import NoSuchSet, set_privacy
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
 from toolbench.web.pages import page
 

@@ -3,11 +3,11 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.compare_choices import get_compare_choices
-from toolbench.lab.compare_export import export_comparison
-from toolbench.lab.compare_query import METRICS, CompareQuery
-from toolbench.lab.found_comparison import find_comparison
-from toolbench.lab.published_compare import compare_published
+from toolbench.lab.comparisons.compare_choices import get_compare_choices
+from toolbench.lab.comparisons.compare_export import export_comparison
+from toolbench.lab.comparisons.compare_query import METRICS, CompareQuery
+from toolbench.lab.comparisons.found_comparison import find_comparison
+from toolbench.lab.comparisons.published_compare import compare_published
 from toolbench.web.exports import WRITERS
 from toolbench.web.forms.compare import side_fields
 from toolbench.web.pages import page

@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.decide_page import get_decide_page
-from toolbench.lab.decide_query import DecideQuery
+from toolbench.lab.decisions.decide_page import get_decide_page
+from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.web.charts import decide_chart, with_inline_styles
 from toolbench.web.pages import page
 

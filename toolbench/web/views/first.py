@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 
 from toolbench.lab.first_page import get_first_page
-from toolbench.lab.local_run import get_local_box
+from toolbench.lab.runs.local_run import get_local_box
 from toolbench.web.pages import page, wants_part
 
 

@@ -3,7 +3,7 @@
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.health import ask_database, get_health
+from toolbench.lab.processes.health import ask_database, get_health
 from toolbench.web.pages import page
 
 

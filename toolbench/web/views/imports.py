@@ -7,9 +7,9 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.histories import get_histories, get_history
+from toolbench.lab.imports.histories import get_histories, get_history
 from toolbench.lab.models import History
-from toolbench.lab.run_page import get_runs
+from toolbench.lab.runs.run_page import get_runs
 from toolbench.web.forms.imports import take
 from toolbench.web.pages import page
 

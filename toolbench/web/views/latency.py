@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.latency import METRICS, get_latency
+from toolbench.lab.runs.latency import METRICS, get_latency
 from toolbench.web.charts import latency_chart, with_inline_styles
 
 

@@ -2,12 +2,12 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.matrix import get_matrix, settled
-from toolbench.lab.matrix_export import export_matrix
-from toolbench.lab.matrix_panel import get_panel
-from toolbench.lab.matrix_query import SCOPES, TARGETS, MatrixQuery
-from toolbench.lab.metrics import METRICS
-from toolbench.lab.published import get_published
+from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.matrix.matrix import get_matrix, settled
+from toolbench.lab.matrix.matrix_export import export_matrix
+from toolbench.lab.matrix.matrix_panel import get_panel
+from toolbench.lab.matrix.matrix_query import SCOPES, TARGETS, MatrixQuery
+from toolbench.lab.matrix.published import get_published
 from toolbench.web.exports import WRITERS
 from toolbench.web.pages import page
 

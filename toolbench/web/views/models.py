@@ -3,9 +3,9 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.model_page import get_model_page
+from toolbench.lab.connections.setup_pages import get_models
 from toolbench.lab.models import Model
-from toolbench.lab.setup_pages import get_models
+from toolbench.lab.probes.model_page import get_model_page
 from toolbench.web.pages import page
 
 

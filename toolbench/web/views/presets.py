@@ -2,8 +2,8 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.policy_page import PolicyChoice, get_policy_page
-from toolbench.lab.setup_pages import get_presets
+from toolbench.lab.connections.setup_pages import get_presets
+from toolbench.lab.launching.policy_page import PolicyChoice, get_policy_page
 from toolbench.web.pages import page
 
 

@@ -6,12 +6,12 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.adopting import NothingToAdopt
-from toolbench.lab.adopting import adopt as adopt_preset
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.probe_page import get_probe_page
-from toolbench.lab.probing import ask_probe, ask_probes
-from toolbench.lab.run_request import ConfirmationNeeded
+from toolbench.lab.planning.run_request import ConfirmationNeeded
+from toolbench.lab.probes.adopting import NothingToAdopt
+from toolbench.lab.probes.adopting import adopt as adopt_preset
+from toolbench.lab.probes.probe_page import get_probe_page
+from toolbench.lab.probes.probing import ask_probe, ask_probes
 from toolbench.web.pages import page
 
 

@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from toolbench.lab.setup_pages import get_profiles
+from toolbench.lab.connections.setup_pages import get_profiles
 from toolbench.web.pages import page
 
 

@@ -5,9 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from toolbench.lab import connecting
+from toolbench.lab.connections import connecting
+from toolbench.lab.connections.setup_pages import get_offer, get_provider, get_providers
 from toolbench.lab.models import Provider
-from toolbench.lab.setup_pages import get_offer, get_provider, get_providers
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.pages import page
 

@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.decide_query import DecideQuery
-from toolbench.lab.recommendations import PUBLISHED, get_recommendations, profile_rules
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.recommendations import PUBLISHED, get_recommendations, profile_rules
 from toolbench.web.pages import page
 
 

@@ -8,11 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
-from toolbench.lab.decide_query import DecideQuery
-from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused
-from toolbench.lab.models import DecisionRecord
-from toolbench.lab.records import (
+from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.records import (
     differences,
     export_record,
     get_record,
@@ -21,6 +19,8 @@ from toolbench.lab.records import (
     record_json,
     save_record,
 )
+from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.models import DecisionRecord
 from toolbench.web.exports import WRITERS
 from toolbench.web.pages import page
 

@@ -8,8 +8,8 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.bundles.choosing import BundleRefused, UnknownRun
 from toolbench.lab.bundles.writing import bundle_pieces
-from toolbench.lab.report import ReportRefused, zip_report
-from toolbench.lab.trials_export import export_trials
+from toolbench.lab.reports.report import ReportRefused, zip_report
+from toolbench.lab.reports.trials_export import export_trials
 from toolbench.web.exports import WRITERS
 
 

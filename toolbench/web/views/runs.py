@@ -6,16 +6,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab import controlling
 from toolbench.lab.bundles.choosing import private_cases
-from toolbench.lab.forecast_page import forecast_rest
-from toolbench.lab.frozen_settings import get_frozen_settings
-from toolbench.lab.launch_form import get_launch_choices
-from toolbench.lab.launching import ConfirmationNeeded
+from toolbench.lab.launching.forecast_page import forecast_rest
+from toolbench.lab.launching.launch_form import get_launch_choices
+from toolbench.lab.launching.launching import ConfirmationNeeded
+from toolbench.lab.launching.power_hint import get_power_hint
 from toolbench.lab.models import Run
-from toolbench.lab.power_hint import get_power_hint
-from toolbench.lab.rejudging import get_judging_state
-from toolbench.lab.run_page import get_run_page, get_runs
+from toolbench.lab.replays.rejudging import get_judging_state
+from toolbench.lab.runs import controlling
+from toolbench.lab.runs.frozen_settings import get_frozen_settings
+from toolbench.lab.runs.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
 from toolbench.web.forms.running import LIVE_FIELDS, read_action
 from toolbench.web.pages import page, wants_part

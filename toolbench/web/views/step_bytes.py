@@ -4,7 +4,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.models import Step
-from toolbench.lab.step_bytes import get_bytes, get_bytes_page
+from toolbench.lab.traces.step_bytes import get_bytes, get_bytes_page
 from toolbench.web.pages import page
 
 _GONE = "There is no such step; its run may have been deleted."

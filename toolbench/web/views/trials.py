@@ -5,12 +5,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.annotating import annotate
-from toolbench.lab.failures_page import get_cause
+from toolbench.lab.failures.failures_page import get_cause
+from toolbench.lab.failures.trial_causes import get_trial_causes
 from toolbench.lab.models import Trial
-from toolbench.lab.trace import get_trace
-from toolbench.lab.trial_causes import get_trial_causes
-from toolbench.lab.trials import OUTCOMES, SORTS, TrialFilter, get_trials
+from toolbench.lab.traces.annotating import annotate
+from toolbench.lab.traces.trace import get_trace
+from toolbench.lab.traces.trials import OUTCOMES, SORTS, TrialFilter, get_trials
 from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page
 

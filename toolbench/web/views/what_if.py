@@ -3,9 +3,9 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.what_if import NothingToReplay, Scope
-from toolbench.lab.what_if_page import get_what_if
-from toolbench.lab.what_if_plan import WhatIf
+from toolbench.lab.replays.what_if import NothingToReplay, Scope
+from toolbench.lab.replays.what_if_page import get_what_if
+from toolbench.lab.replays.what_if_plan import WhatIf
 from toolbench.web.pages import page
 
 

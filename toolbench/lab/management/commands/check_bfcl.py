@@ -12,7 +12,7 @@ from toolbench.evals.bfcl.cases import NotInstalled, cases
 from toolbench.evals.bfcl.multi_turn import agreement as multi_turn
 from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES as MULTI_TURN
 from toolbench.evals.bfcl.multi_turn.cases import multi_turn_cases
-from toolbench.lab.bfcl_import import CATEGORIES
+from toolbench.lab.cases.bfcl_import import CATEGORIES
 
 MOST_SHOWN = 10
 

@@ -8,17 +8,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab import controlling
-from toolbench.lab.eval_gate import cells_below
-from toolbench.lab.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
-from toolbench.lab.eval_providers import bring_openrouter_up_to_date, check_reachable, welcome_back
-from toolbench.lab.eval_request import EvalRefused, EvalRequest, ask, run_limits
-from toolbench.lab.eval_shifts import EvalShifts
-from toolbench.lab.eval_text import plan_lines, run_lines
-from toolbench.lab.eval_watching import counted_interrupts, run_bar
-from toolbench.lab.launching import ConfirmationNeeded, LaunchRefused, expand, launch
+from toolbench.lab.command.eval_gate import cells_below
+from toolbench.lab.command.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
+from toolbench.lab.command.eval_providers import bring_openrouter_up_to_date, check_reachable, welcome_back
+from toolbench.lab.command.eval_request import EvalRefused, EvalRequest, ask, run_limits
+from toolbench.lab.command.eval_shifts import EvalShifts
+from toolbench.lab.command.eval_text import plan_lines, run_lines
+from toolbench.lab.command.eval_watching import counted_interrupts, run_bar
+from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand, launch
 from toolbench.lab.models import Model, Run
-from toolbench.lab.report import ReportRefused, check_folder, write_report
+from toolbench.lab.reports.report import ReportRefused, check_folder, write_report
+from toolbench.lab.runs import controlling
 
 BELOW, REFUSED, UNFINISHED = 1, 2, 3
 LOOK_SECONDS = 0.3

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.importing import import_run
+from toolbench.lab.imports.importing import import_run
 
 REFUSED = 2
 

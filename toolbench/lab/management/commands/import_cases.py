@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.evals.bfcl.cases import NotInstalled
-from toolbench.lab.bfcl_import import CATEGORIES, LICENCE, UnknownCategory, import_bfcl
+from toolbench.lab.cases.bfcl_import import CATEGORIES, LICENCE, UnknownCategory, import_bfcl
 
 
 class Command(BaseCommand):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.histories import import_history
-from toolbench.lab.history_lines import HistoryRefused
+from toolbench.lab.imports.histories import import_history
+from toolbench.lab.imports.history_lines import HistoryRefused
 
 REFUSED = 2
 

@@ -3,8 +3,8 @@
 from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.wire_causes import taxonomy_version
-from toolbench.lab.causes import reclassify
-from toolbench.lab.cells import recompute_stale
+from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.steps.causes import reclassify
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.services import register
+from toolbench.lab.processes.services import register
 
 
 class Command(BaseCommand):

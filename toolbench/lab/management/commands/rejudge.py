@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.rejudging import of_run, of_scenario, rejudge
+from toolbench.lab.replays.rejudging import of_run, of_scenario, rejudge
 
 
 class Command(BaseCommand):

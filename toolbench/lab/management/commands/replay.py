@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.replay_check import check_run
+from toolbench.lab.replays.replay_check import check_run
 
 DIFFERS = 1
 MOST_LINES = 20

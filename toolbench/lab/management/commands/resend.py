@@ -2,8 +2,8 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.launching import LaunchRefused
-from toolbench.lab.resending import resend
+from toolbench.lab.launching.launching import LaunchRefused
+from toolbench.lab.runs.resending import resend
 
 
 class Command(BaseCommand):

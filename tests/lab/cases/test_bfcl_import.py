@@ -1,0 +1,71 @@
+"""BFCL's cases in the database, and one tried and judged like any other."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.lab.benches import scripted_model, work
+from toolbench.evals.bfcl.cases import cases
+from toolbench.evals.bfcl.golden import golden_calls
+from toolbench.evals.bfcl.scenario import sendable
+from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.case_page import get_case, get_own_case
+from toolbench.lab.cases.casework import NoSuchCase, request_for
+from toolbench.lab.launching.launching import launch
+from toolbench.lab.models import Case, CaseSet, CaseVersion
+from toolbench.lab.planning.known_scenarios import is_private
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls
+
+
+@pytest.mark.django_db
+def test_cases_come_in_public_with_source_and_licence_and_once_only() -> None:
+    import_bfcl(["simple_python"], limit=3)
+    (again,) = import_bfcl(["simple_python"], limit=4)
+
+    group = CaseSet.objects.get()
+    assert (group.public, group.licence) == (True, "Apache 2.0")
+    assert "bfcl-eval" in group.source
+    assert (again.added, again.changed, again.same) == (1, 0, 3)
+    assert not is_private(Case.objects.all()[0].slug)
+
+
+@pytest.mark.django_db
+def test_a_case_that_reads_otherwise_gets_a_version_and_none_can_be_edited() -> None:
+    import_bfcl(["simple_python"], limit=1)
+    CaseVersion.objects.update(definition="{}")
+    (again,) = import_bfcl(["simple_python"], limit=1)
+
+    case = Case.objects.get()
+    assert (again.changed, case.current, case.versions.count()) == (1, 2, 2)
+    with pytest.raises(NoSuchCase):
+        get_own_case(case.slug)
+
+
+@pytest.mark.django_db
+def test_a_category_that_is_not_brought_in_is_said() -> None:
+    with pytest.raises(CommandError, match="There is no category multi_turn_composite"):
+        call_command("import_cases", "bfcl", category=["multi_turn_composite"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_golden_calls_pass_and_a_wrong_argument_is_named() -> None:
+    case = next(iter(cases(["multiple"])))
+    ((name, arguments),) = golden_calls(case)
+    key = next(iter(arguments))
+
+    def play(seen: Seen) -> Answer:
+        given = arguments if len(provider.seen) % 2 else {**arguments, key: None}
+        return calls((sendable(name), given))
+
+    import_bfcl(["multiple"], limit=1)
+    with ScriptedProvider(play) as provider:
+        model = scripted_model(provider)
+        (slug,) = Case.objects.values_list("slug", flat=True)
+        launch(request_for((slug,), model.pk, 2), confirmed=True)
+        work(model)
+    page = get_case(slug)
+    assert (page.runs[0].answered.k, page.runs[0].answered.n) == (1, 2)
+    assert json.loads(page.draft.expect) == list(case.answers)
+    assert page.runs[0].cell.scenario_group == "bfcl"
+    assert f"$.{key}" in [one.name.rpartition(" ")[2] for one in page.runs[0].wrong]

@@ -1,0 +1,90 @@
+"""Cases out as JSON Lines or YAML and in again, and a trial made into one."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+
+from tests.lab.benches import launched, scripted_model, work
+from tests.lab.cases.test_casework import DRAFT, saved
+from toolbench.lab.cases.case_drafts import read_draft
+from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
+from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases, write_cases
+from toolbench.lab.cases.casework import newest
+from toolbench.lab.models import Case, CaseSet
+from toolbench.providers.scripted import ScriptedProvider
+
+WORDS = "Straße \ud800 no 12:30\nline two: [x]"
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(NotBroughtIn) as caught:
+        read_cases(text)
+    assert not Case.objects.exists()
+    return caught.value.sentences
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["jsonl", "yaml"])
+def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
+    first = saved(replace(DRAFT, system=WORDS, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
+    text = write_cases(kind, private=True)
+
+    (again,) = read_cases(text, "Another set")
+
+    assert newest(again) == newest(first)
+    assert (again.title, again.set.name, again.set.public) == (first.title, "Another set", False)
+
+
+@pytest.mark.django_db
+def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
+    saved()
+    assert write_cases("jsonl") == ""
+    CaseSet.objects.update(public=True)
+    assert write_cases("jsonl")
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
+    good = json.dumps({"tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
+    assert refused(f"{good}\n\n{{}}\n")[0].startswith("Line 3: ")
+    assert refused(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
+    yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
+    assert refused(yaml) == ["Line 4: There is no tool g among the tools: f."]
+    assert refused("") == ["There is no case in it."]
+    assert refused("[1]")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    work(model)
+    trial = run.trials.get()
+
+    draft, note = draft_from_trial(trial.pk)
+    _, case = read_draft(draft)
+
+    assert "which passed" in note
+    assert [call.name for call in case.expect.calls] == ["state_get", "state_patch"]
+    assert set(case.results) == {"state_get", "state_patch"}
+    with pytest.raises(NotMade):
+        draft_from_trial(trial.pk + 1)
+
+
+@pytest.mark.django_db
+def test_the_pages_say_what_is_wrong_and_keep_what_was_typed(admin_client: Client) -> None:
+    assert admin_client.get("/cases/new/?trial=99").status_code == 404
+    assert admin_client.get("/cases/new/?trial=x").status_code == 404
+    answer = admin_client.post("/cases/bring/", {"text": "{bad}"})
+    assert answer.status_code == 422
+    assert "Line 1, column 2" in answer.content.decode()
+    assert "{bad}" in answer.content.decode()
+    case = saved()
+    assert admin_client.get(f"/cases/{case.slug}/").status_code == 200
+    assert admin_client.get(f"/cases/{case.slug}/edit/").status_code == 200
+    assert admin_client.get(f"/cases/{case.slug}/delete/").status_code == 200
+    assert admin_client.get(f"/scenarios/{case.slug}/").status_code == 200
+    assert admin_client.get("/cases/export.yaml?private=1").content.startswith(b"- title:")
+    assert admin_client.get("/cases/no-such/").status_code == 404

@@ -1,0 +1,211 @@
+"""Two sides: what is paired, what is claimed, what is said beside it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.comparisons.compare import Comparison, get_comparison
+from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.models import Cell, Run
+
+pytestmark = pytest.mark.django_db
+
+
+def compared(**asked: object) -> Comparison:
+    query = QueryDict("&".join(f"{name}={value}" for name, value in asked.items()))
+    return get_comparison(CompareQuery.from_query(query))
+
+
+def cell_of(run: Run, scenario: str = "happy_path", **config: Any) -> Cell:
+    return make_cell(make_config(run, **config), scenario)
+
+
+def tried(passed: int, failed: int, **config: Any) -> Run:
+    run = make_run()
+    make_trials(cell_of(run, **config), **{"pass": passed, "fail": failed})
+    return run
+
+
+def met(cell: Cell, outcomes: str) -> None:
+    """One drawn instance per letter: p passed, f failed."""
+    for seed, letter in enumerate(outcomes):
+        outcome = {"p": "pass", "f": "fail"}[letter]
+        make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
+    recompute_all()
+
+
+def test_forty_of_forty_and_thirty_six_of_forty_show_no_difference() -> None:
+    a, b = tried(36, 4), tried(40, 0)
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert page.whole.says == "no difference shown"
+    assert page.whole.p == pytest.approx(0.1156, abs=1e-4)
+    assert page.needed.points == 7
+    assert page.needed.more > 0
+
+
+def test_70_and_95_of_100_differ() -> None:
+    page = compared(a_run=tried(70, 30).pk, b_run=tried(95, 5).pk)
+    assert page.whole.differs
+    assert page.whole.says == "better"
+    assert page.whole.difference is not None
+    assert page.whole.difference.value == pytest.approx(0.25)
+
+
+def test_repeats_of_the_published_wording_are_never_paired() -> None:
+    assert compared(a_run=tried(20, 0).pk, b_run=tried(20, 0).pk).how == "stratified"
+
+
+def test_shared_instances_are_paired_and_their_fates_are_told() -> None:
+    run = make_run(instance_kind="drawn")
+    met(cell_of(run, method="native"), "ppppppppppff")
+    met(cell_of(run, method="text_json"), "pppppppppffpp")
+    page = compared(run=run.pk, a_method="native", b_method="text_json")
+    assert page.how == "paired"
+    assert (page.flips.regressed, page.flips.fixed, page.flips.still_failing) == (1, 1, 1)
+    assert (page.flips.still_passing, page.flips.new, page.flips.removed) == (9, 1, 0)
+    assert page.whole.first.n == page.whole.second.n == 12
+
+
+def test_pairs_can_be_left_alone() -> None:
+    run = make_run(instance_kind="drawn")
+    met(cell_of(run, method="native"), "p" * 12)
+    met(cell_of(run, method="text_json"), "p" * 12)
+    page = compared(run=run.pk, a_method="native", b_method="text_json", how="stratified")
+    assert page.how == "stratified"
+
+
+def test_only_strata_that_both_sides_have_are_compared() -> None:
+    a, b = tried(10, 0), tried(10, 0)
+    make_trials(make_cell(a.configs.get(), "missing_workspace_id"), **{"fail": 10})
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert [row.scenario for row in page.rows] == ["happy_path"]
+    assert page.whole.first.n == 10
+    assert "1 scenarios or configurations are on one side only and are left out." in page.warnings
+
+
+def test_configurations_are_strata_unless_they_are_what_is_compared() -> None:
+    a, b = make_run(), make_run()
+    for run in (a, b):
+        for model in ("vendor/one", "vendor/two"):
+            make_trials(cell_of(run, model=make_model(model)), **{"pass": 5})
+    assert {row.label for row in compared(a_run=a.pk, b_run=b.pk).rows} == {"vendor/one", "vendor/two"}
+    page = compared(run=a.pk, a_model="vendor/one", b_model="vendor/two")
+    assert page.counts.differing == ("model",)
+    assert [row.label for row in page.rows] == [""]
+
+
+def test_many_rows_are_corrected_together() -> None:
+    a, b = make_run(), make_run()
+    for run, passed in ((a, 2), (b, 9)):
+        config = make_config(run)
+        make_trials(make_cell(config, "happy_path"), **{"pass": passed, "fail": 10 - passed})
+        make_trials(make_cell(config, "missing_workspace_id"), **{"pass": 5, "fail": 5})
+    first, second = compared(a_run=a.pk, b_run=b.pk).rows
+    assert first.compared.difference is not None
+    assert first.compared.p == pytest.approx(2 * first.compared.difference.p)
+    assert second.compared.p == 1
+
+
+def test_infrastructure_counts_in_delivered_success_only() -> None:
+    a, b = make_run(), make_run()
+    make_trials(cell_of(a), **{"pass": 20})
+    make_trials(cell_of(b), **{"pass": 20, "infra": 20})
+    assert not compared(a_run=a.pk, b_run=b.pk).whole.differs
+    assert compared(a_run=a.pk, b_run=b.pk, metric="delivered").whole.says == "worse"
+
+
+def test_equal_answers_of_a_deterministic_endpoint_are_withheld() -> None:
+    a, b = make_run(), make_run()
+    for run, outcome in ((a, "pass"), (b, "fail")):
+        cell = make_cell(make_config(run), deterministic=True)
+        for _ in range(10):
+            make_trial(cell, outcome, answer_hash="same")
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert page.whole.withheld
+    assert page.whole.difference is None
+    assert page.sides[0].distinct == 1
+
+
+def test_trials_of_one_instance_are_not_counted_as_independent() -> None:
+    a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
+    for run in (a, b):
+        cell = cell_of(run)
+        for _ in range(10):
+            met(cell, "pf")
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert page.how == "stratified"
+    assert page.whole.clustered
+    assert page.whole.first.low < 0.1
+
+
+def test_a_side_that_went_on_until_it_was_decided_is_never_paired_and_every_interval_holds_at_every_look() -> None:
+    run = make_run(instance_kind="drawn")
+    met(cell_of(run, method="native"), "p" * 12)
+    met(make_cell(make_config(run, method="text_json"), error=0.05), "f" * 12)
+    page = compared(run=run.pk, a_method="native", b_method="text_json")
+    assert page.how == "stratified"
+    assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "always valid, 95 %")
+    assert page.whole.sequential
+    assert page.whole.says == "worse"
+    assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)
+
+
+def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
+    a, b = make_run(), make_run()
+    for run, wrong in ((a, 1), (b, 0)):
+        cell = cell_of(run)
+        for _ in range(20):
+            make_trial(cell, calls=2, valid_calls=2 - wrong, enum_calls=wrong)
+    page = compared(a_run=a.pk, b_run=b.pk)
+    calls = {one.metric.name: one.compared for one in page.calls}
+    assert (calls["enum_calls"].first.k, calls["enum_calls"].first.n) == (20, 40)
+    assert (calls["schema"].says, calls["enum_calls"].says) == ("better", "better")
+    assert calls["missing_calls"].says == "no difference shown"
+    assert {"structured", "arguments", "type_calls", "range_calls", "extra_calls"} < set(calls)
+
+
+def test_sides_that_share_trials_are_not_compared() -> None:
+    run = tried(10, 0)
+    page = compared(run=run.pk, a_method="native", b_profile="default")
+    assert page.shared_trials == 10
+    assert not page.comparable
+
+
+def test_simulated_runs_take_part_only_when_they_are_named() -> None:
+    run = make_run(simulated=True)
+    make_trials(cell_of(run, method="native"), **{"pass": 5})
+    make_trials(cell_of(run, method="text_json"), **{"pass": 5})
+    assert not compared(a_method="native", b_method="text_json").comparable
+    named = compared(run=run.pk, a_method="native", b_method="text_json")
+    assert named.comparable
+    assert "Simulated" in named.warnings[0]
+
+
+def test_what_makes_the_sides_unlike_is_said() -> None:
+    a, b = make_run(), make_run()
+    early = timezone.now() - timedelta(hours=3)
+    make_trial(cell_of(a), started_at=early, concurrency=2, engine_version="1")
+    make_trial(cell_of(b, policy_hash="other"), concurrency=8, engine_version="2", client_lag_ms=99.0)
+    said = " ".join(compared(a_run=a.pk, b_run=b.pk).warnings)
+    for words in ("hour apart", "concurrency", "Frozen settings differ", "versions of the engine", "saturated"):
+        assert words in said
+
+
+def test_controls_and_other_groups_are_never_pooled_with_the_tools() -> None:
+    a, b = tried(10, 0), tried(10, 0)
+    for run in (a, b):
+        make_trials(make_cell(run.configs.get(), "chat_only"), **{"fail": 10})
+        make_trials(make_cell(run.configs.get(), "weather", scenario_group="weather"), **{"fail": 10})
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert (page.whole.first.k, page.whole.first.n) == (10, 10)
+    assert set(page.counts.groups) == {"tools", "weather"}
+
+
+def test_the_number_of_queries_does_not_grow(django_assert_max_num_queries: object) -> None:
+    a, b = tried(10, 0), tried(9, 1)
+    with django_assert_max_num_queries(12):  # type: ignore[operator]  # pytest-django types the fixture loosely
+        compared(a_run=a.pk, b_run=b.pk)

@@ -1,0 +1,71 @@
+"""One model at two providers: which of the two is at fault, and what is proposed."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.http import QueryDict
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from toolbench.engine.presets import preset_names
+from toolbench.evals.class_presets import class_presets
+from toolbench.evals.failures import all_classes
+from toolbench.lab.comparisons.compare import get_comparison
+from toolbench.lab.comparisons.compare_diagnosis import Diagnosis, diagnose
+from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.models import Preset
+
+pytestmark = pytest.mark.django_db
+CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "calls": 0, "valid_calls": 0}
+
+
+def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
+    """`good` and `bad` are outcomes at two providers, p or f."""
+    Preset.objects.get_or_create(name="content_tag_tool_call_fallback", defaults={"description": "Reads tags."})
+    run = make_run()
+    for name, outcomes in (("Good host", good), ("Bad host", bad)):
+        model = make_model("one", provider=make_provider(name), canonical=canonical)
+        cell = make_cell(make_config(run, model))
+        for letter in outcomes:
+            make_trial(cell, **({"outcome": "pass"} if letter == "p" else {"outcome": "fail"} | CALLS_AS_TEXT))
+    asked = QueryDict(f"run={run.pk}&a_provider=Good host&b_provider=Bad host")
+    return diagnose(get_comparison(CompareQuery.from_query(asked)))
+
+
+def test_a_difference_between_providers_of_the_same_weights_is_the_providers() -> None:
+    found = diagnosed("p" * 20, "f" * 20)
+    assert found is not None
+    assert (found.verdict, found.worse, found.better) == ("provider", "Bad host", "Good host")
+    assert [what for what, _, _ in found.because] == ["Success", "Structured-call rate"]
+
+
+def test_the_preset_that_heals_the_commonest_failure_is_proposed_in_a_filled_form() -> None:
+    found = diagnosed("p" * 20, "f" * 20)
+    assert found is not None
+    assert found.proposal is not None
+    assert found.proposal.preset == "content_tag_tool_call_fallback"
+    filled = parse_qs(urlsplit(found.proposal.address).query)
+    assert filled["strategies"] == ["content_tag_tool_call_fallback"]
+    assert filled["scenarios"] == ["happy_path"]
+    assert filled["trials"] == ["10"]
+
+
+def test_two_bad_providers_make_it_the_models() -> None:
+    found = diagnosed("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
+    assert found is not None
+    assert found.verdict == "model"
+    assert found.proposal is None
+
+
+def test_two_good_providers_leave_it_open() -> None:
+    found = diagnosed("p" * 20, "p" * 19 + "f")
+    assert found is not None
+    assert found.verdict == "open"
+
+
+def test_models_that_are_not_said_to_be_the_same_are_not_diagnosed() -> None:
+    assert diagnosed("p" * 20, "f" * 20, canonical="") is None
+
+
+def test_every_class_and_preset_of_the_table_exists() -> None:
+    assert set(class_presets()) <= {row.code for row in all_classes()}
+    assert set(class_presets().values()) <= set(preset_names())

@@ -1,0 +1,101 @@
+"""A winner among several is confirmed on fresh trials, and only that is reported."""
+
+from dataclasses import replace
+
+import pytest
+from django.db.models import F
+
+from tests.factories import make_model, make_provider
+from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.measured import get_pool
+from toolbench.lab.decisions.records import save_record
+from toolbench.lab.launching.launching import RunRequest, launch
+from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
+
+pytestmark = pytest.mark.django_db
+DEMO = DecideQuery(scope="demo", want="fastest")
+
+
+def finish(run: Run, *, outcome: str = "pass") -> None:
+    passed = outcome == "pass"
+    done = {"state": "done", "outcome": outcome, "task_pass": passed, "duration_ms": F("position") + 100.0}
+    run.trials.update(**done)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
+
+
+@pytest.fixture
+def record() -> DecisionRecord:
+    """The record of a persona that passed every one of 76 trials."""
+    model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    SamplingProfile.objects.create(name="default")
+    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=76, instance_kind="drawn"))
+    finish(run)
+    run.cells.update(passed=76, queued=0)
+    return save_record(DEMO, owner=None)
+
+
+def test_the_leader_alone_is_tried_again_with_its_settings_and_a_fresh_seed(record: DecisionRecord) -> None:
+    run = confirm(record, owner=None, trials=trials_wanted(record))
+    config, chosen = run.configs.get(), record.evidence[0]
+    assert run.purpose == "confirm"
+    assert config.policy_hash == chosen["settings"]
+    assert run.seed != Run.objects.get(pk=chosen["run_ids"][0]).seed
+    assert (run.instance_kind, run.trials.count()) == ("drawn", 72)
+
+
+def test_only_the_confirmation_is_kept_and_only_at_its_end(record: DecisionRecord) -> None:
+    run = confirm(record, owner=None, trials=72)
+    record.refresh_from_db()
+    with pytest.raises(Unconfirmable, match="has not ended"):
+        keep(record)
+    finish(run)
+    record.refresh_from_db()
+    keep(record)
+    record.refresh_from_db()
+    assert record.confirmed
+    assert (record.confirmed["state"], record.confirmed["tried"]) == ("qualified", 72)
+    run.trials.update(outcome="fail")
+    keep(record)
+    record.refresh_from_db()
+    assert record.confirmed
+    assert record.confirmed["passed"] == 72
+
+
+def test_a_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRecord) -> None:
+    run = confirm(record, owner=None, trials=72)
+    finish(run, outcome="fail")
+    record.refresh_from_db()
+    keep(record)
+    record.refresh_from_db()
+    assert record.confirmed
+    assert record.confirmed["state"] == "refused"
+    assert "success" in [reason["name"] for reason in record.confirmed["reasons"]]
+
+
+def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRecord) -> None:
+    run = confirm(record, owner=None, trials=72)
+    finish(run)
+    run.trials.filter(index__gt=60).update(added_by_hand=True)
+    record.refresh_from_db()
+    found = get_confirmation(record)
+    assert found
+    assert found.standing
+    assert found.standing.measured.tried == 60
+
+
+def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:
+    confirm(record, owner=None, trials=5)
+    with pytest.raises(Unconfirmable, match="already"):
+        confirm(record, owner=None, trials=5)
+
+
+def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
+    record.evidence[0]["settings"] = "another"
+    with pytest.raises(Unconfirmable, match="settings are not what they were"):
+        confirm(record, owner=None, trials=5)
+
+
+def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> None:
+    finish(confirm(record, owner=None, trials=5))
+    assert [one.measured.tried for one in get_pool(replace(DEMO)).candidates] == [76]

@@ -1,0 +1,51 @@
+"""Which earlier cells a forecast stands on."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.lab.launching.earlier_cells import NEWEST, Asked, find_history
+from toolbench.lab.models import Model
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(model: Model, scenario: str = "happy_path", method: str = "native") -> Asked:
+    return Asked(model.pk, model.name, model.provider_id, model.provider.kind, "", 8, method, scenario, 10, 10)
+
+
+def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
+    known, stranger = make_model("known"), make_model("stranger")
+    cell = make_cell(make_config(make_run(), known))
+    make_trials(cell, **{"pass": 2})
+    wanted = [
+        asked(known),
+        asked(known, "long_arguments_guard"),
+        asked(known, method="template"),
+        asked(stranger),
+        asked(stranger, "weather"),
+    ]
+    found = find_history(wanted)
+    assert [one and one.words for one in found] == [
+        "the same model, scenario and method",
+        "the same model and method, other scenarios",
+        "the same model, other methods",
+        "other models, the same scenario and method",
+        None,
+    ]
+    assert [one and one.same_model for one in found] == [True, True, True, False, None]
+    assert found[0] is not None
+    assert found[0].cells == (cell.pk,)
+
+
+def test_the_newest_cells_count_and_none_of_a_deleted_run_or_without_a_request() -> None:
+    model = make_model()
+    cells = []
+    for _ in range(NEWEST + 2):
+        cells.append(make_cell(make_config(make_run(), model)))
+        make_trials(cells[-1], **{"pass": 1})
+    make_cell(make_config(make_run(), model))
+    cells[-1].run.deleted_at = cells[-1].run.created_at
+    cells[-1].run.save()
+    (found,) = find_history([asked(model)])
+    assert found is not None
+    assert found.cells == tuple(cell.pk for cell in reversed(cells[1:-1]))

@@ -1,0 +1,42 @@
+"""Strategies as words."""
+
+import pytest
+
+from tests.factories import make_model
+from toolbench.lab.catalogue import load
+from toolbench.lab.launching.expansion import expand
+from toolbench.lab.launching.launching import LaunchRefused, RunRequest
+from toolbench.lab.planning.strategies import StrategyWords, read_strategy
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("production", StrategyWords("production")),
+        ("my-preset", StrategyWords("my-preset")),
+        ("production+one!two", StrategyWords("production", ("one",), ("two",))),
+        ("raw!one+two+three", StrategyWords("raw", ("two", "three"), ("one",))),
+    ],
+)
+def test_a_strategy_is_read_as_base_more_and_less(text: str, words: StrategyWords) -> None:
+    assert read_strategy(text) == words
+
+
+@pytest.mark.django_db
+def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
+    load()
+    model = make_model("qwen/a", workarounds=["content_tag_tool_call_fallback", "deepseek_openrouter_compat"])
+    names = ("production!content_tag_tool_call_fallback", "production+content_tag_tool_call_fallback")
+    plan = expand(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
+    off, on = ([name for name, _ in config.layers] for config in plan.configs)
+    assert "workaround content_tag_tool_call_fallback" not in off
+    assert "workaround content_tag_tool_call_fallback" in on
+    assert "workaround deepseek_openrouter_compat" in off
+    assert plan.configs[0].policy_hash != plan.configs[1].policy_hash
+
+
+@pytest.mark.django_db
+def test_words_that_name_nothing_are_refused() -> None:
+    model = make_model()
+    with pytest.raises(LaunchRefused, match=r"no strategy or preset nowhere\."):
+        expand(RunRequest(models=(model.pk,), strategies=("production+nowhere",), scenarios=("happy_path",)))

@@ -1,0 +1,86 @@
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from tests.lab.benches import launched, scripted_model, work
+from toolbench.lab.models import Cell, Preset, Replay
+from toolbench.lab.replays import what_if_page
+from toolbench.lab.replays.replay_queue import work_replay
+from toolbench.lab.replays.what_if import Scope
+from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if
+from toolbench.lab.replays.what_if_plan import WhatIf
+from toolbench.providers.scripted import ScriptedProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SHORT = WhatIf(limits=(("max_turns", 2),))
+
+
+@pytest.fixture
+def cell(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Cell:
+    """A cell that is too large for one page view, with two trials allowed in one."""
+    monkeypatch.setattr(what_if_page, "MOST_AT_ONCE", 2)
+    model = scripted_model(scripted)
+    run = launched(model, trials=3)
+    work(model)
+    return run.cells.get()
+
+
+def look(cell: Cell, asked: WhatIf = SHORT) -> WhatIfPage:
+    return get_what_if(Scope("cell", cell.pk), asked)
+
+
+def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell: Cell) -> None:
+    before = look(cell)
+    assert before.waiting is not None
+    assert (before.waiting.done, before.waiting.total) == (0, 3)
+
+    work_replay(before.waiting.pk)
+    after = look(cell)
+
+    assert after.waiting is None
+    assert after.totals is not None
+    assert after.totals.sentence == "3 pass → fail"
+    assert [one.after for one in after.changes] == ["fail"] * 3
+    assert after.requests == (9, 9)
+    assert Replay.objects.count() == 1
+
+
+def test_a_row_is_worked_through_by_one_worker_and_taken_up_when_it_is_lost(cell: Cell) -> None:
+    row = look(cell).waiting
+    assert row is not None
+    Replay.objects.update(state="running", lease=uuid4(), lease_until=timezone.now() + timedelta(seconds=60))
+    work_replay(row.pk)
+    assert Replay.objects.get().state == "running"
+
+    Replay.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    work_replay(row.pk)
+
+    assert Replay.objects.get().state == "done"
+
+
+def test_a_replay_of_fewer_trials_than_there_are_now_is_done_again(cell: Cell) -> None:
+    row = look(cell).waiting
+    assert row is not None
+    work_replay(row.pk)
+    Replay.objects.update(total=2)
+
+    assert look(cell).waiting is not None
+
+
+def test_settings_that_do_not_go_together_end_the_row_in_words(cell: Cell) -> None:
+    Preset.objects.create(name="bad", patch={"no_such_key": 1})
+    row = look(cell, WhatIf(presets=("bad",))).waiting
+    assert row is not None
+
+    work_replay(row.pk)
+
+    assert "no_such_key" in look(cell, WhatIf(presets=("bad",))).refused
+
+
+def test_nothing_is_queued_before_other_settings_are_chosen(cell: Cell) -> None:
+    found = look(cell, WhatIf())
+
+    assert "Choose other settings" in found.hint
+    assert not Replay.objects.exists()

@@ -1,0 +1,155 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.benches import launched, scripted_model, work
+from tests.lab.simulations import persona, simulation, worked
+from toolbench.evals import scenarios
+from toolbench.lab.models import Cell, Preset
+from toolbench.lab.replays.what_if import NothingToReplay, Scope
+from toolbench.lab.replays.what_if_page import get_what_if
+from toolbench.lab.replays.what_if_plan import WhatIf
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ONE_CALL = ("weather", "classify_intent")
+ODD = ("legacy-function-call", "tagged-calls", "tool-calls-object", "reliable-70", "fenced-calls", "wrong-value")
+TAGGED = '<tool_call>{"name": "get_weather", "arguments": {"location": "%s"}}</tool_call>'
+
+
+@pytest.fixture
+def personas() -> Iterator[None]:
+    with simulation():
+        yield
+
+
+def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> None:
+    models = [persona(slug) for slug in ODD]
+    run = worked(*models, scenarios=(*ONE_CALL, "happy_path"), strategies=("raw", "production"), trials=3)
+
+    for cell in run.cells.select_related("config"):
+        ran = cell.config.strategy
+        other = {"raw": "production", "production": "raw"}[ran]
+        found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy=other)).totals
+        rates = persona(cell.config.model_name).true_rates
+        rates = rates.get(cell.scenario, rates[scenarios.find(cell.scenario).group])
+        name = (cell.config.model_name, cell.scenario, ran)
+        assert found is not None
+        if rates["raw"] == rates["production"]:
+            assert found.flips == (), name
+        elif ran == "production":
+            assert found.sentence == "3 pass → fail", name
+        elif cell.scenario in ONE_CALL:
+            assert found.sentence == "3 fail → pass", name
+        else:
+            assert (found.sentence, found.after.least.k, found.after.most.k) == ("3 unknown", 0, 3), name
+
+
+def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: None) -> None:
+    cell = worked(persona("legacy-function-call"), strategies=("raw",), scenarios=("happy_path",)).cells.get()
+
+    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="production"))
+
+    assert found.totals is not None
+    assert found.totals.sentence == "3 unknown"
+    assert (found.totals.after.least.k, found.totals.after.most.k, found.totals.after.least.n) == (0, 3, 3)
+    assert {(one.unknown_from, one.why) for one in found.changes} == {(3, "no further answer is stored")}
+
+
+def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
+    cell = worked(persona("legacy-function-call"), scenarios=("happy_path",), trials=2).cells.get()
+
+    found = get_what_if(Scope("cell", cell.pk), WhatIf(), with_ablation=True)
+
+    hanging = {row.name: len(row.changed) for row in found.ablations if row.changed}
+    assert hanging == {"assistant_function_call_to_tool_calls": 2, "all": 2}
+    assert {"assistant_tool_calls_object_to_array"} <= {row.name for row in found.ablations}
+
+
+def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> None:
+    cell = worked(persona("perfect"), strategies=("raw",), scenarios=("weather",)).cells.get()
+
+    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="production"))
+
+    assert found.assumed == ("parallel_tool_calls",)
+    assert found.totals is not None
+    assert found.totals.sentence == "3 unchanged"
+
+
+def test_several_calls_at_once_are_unknown_where_parallel_calls_would_be_refused(personas: None) -> None:
+    cell = worked(persona("several-at-once"), strategies=("raw",), scenarios=("happy_path",)).cells.get()
+
+    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="baseline"))
+
+    assert {one.unknown_from for one in found.changes} == {1}
+
+
+def test_limits_and_own_presets_are_followed(scripted: ScriptedProvider) -> None:
+    cell = _cell(scripted)
+    Preset.objects.create(name="own", patch={"max_tool_args_bytes": 3})
+
+    short = get_what_if(Scope("run", cell.run_id), WhatIf(limits=(("max_turns", 2),)))
+    tiny = get_what_if(Scope("trial", cell.trials.all()[0].pk), WhatIf(presets=("own",)))
+
+    assert short.totals is not None
+    assert short.totals.sentence == "3 pass → fail"
+    assert {one.after for one in tiny.changes} == {"unknown"}
+
+
+def test_a_text_format_reads_calls_in_text() -> None:
+    def play(seen: Seen) -> Answer:
+        return says(TAGGED % "Paris")
+
+    with ScriptedProvider(play) as provider:
+        cell = _cell(provider, scenarios=("weather",), strategies=("raw",))
+
+    asked = WhatIf(presets=("content_tag_tool_call_fallback",))
+    found = get_what_if(Scope("cell", cell.pk), asked)
+
+    assert found.totals is not None
+    assert found.totals.before.k == 0
+    assert {one.unknown_from for one in found.changes} == {None}
+    assert not any("calls no tool" in one.why for one in found.changes)
+
+
+def test_an_unknown_scope_has_nothing_to_replay() -> None:
+    with pytest.raises(NothingToReplay, match="no finished trial"):
+        get_what_if(Scope("cell", 12345), WhatIf())
+    with pytest.raises(NothingToReplay, match="Choose"):
+        Scope.from_query({"cell": "x"})
+
+
+def test_settings_that_do_not_go_together_are_refused_in_words(scripted: ScriptedProvider) -> None:
+    cell = _cell(scripted)
+    Preset.objects.create(name="bad", patch={"no_such_key": 1})
+
+    found = get_what_if(Scope("cell", cell.pk), WhatIf(presets=("bad",)))
+
+    assert "no_such_key" in found.refused
+    assert found.changes == ()
+
+
+def test_an_address_says_the_whole_what_if() -> None:
+    Preset.objects.create(name="own", patch={})
+    asked = WhatIf.from_query(
+        {
+            "strategy": ["raw"],
+            "preset": ["own", "nobody"],
+            "without": ["cut_value", "<b>"],
+            "format": ["hermes"],
+            "max_turns": ["3"],
+            "max_tool_args_bytes": ["-1"],
+        }
+    )
+
+    assert asked == WhatIf("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
+    assert asked.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
+    assert asked.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
+
+
+def _cell(provider: ScriptedProvider, **fields: Any) -> Cell:
+    model = scripted_model(provider)
+    run = launched(model, **fields)
+    work(model)
+    return run.cells.get()

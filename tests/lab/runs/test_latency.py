@@ -1,0 +1,47 @@
+"""Latency speaks only where there are enough trials."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.runs.latency import get_latency
+
+pytestmark = pytest.mark.django_db
+
+
+def test_p95_is_a_number_only_from_60_trials_on() -> None:
+    few, many = make_run(), make_run()
+    make_trials(make_cell(make_config(few)), **{"pass": 59})
+    make_trials(make_cell(make_config(many)), **{"pass": 60})
+    assert get_latency(few.pk).rows[0].p95 is None
+    assert get_latency(many.pk).rows[0].p95 is not None
+
+
+def test_infrastructure_is_left_out() -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 2, "infra": 5})
+    assert get_latency(run.pk).rows[0].n == 2
+
+
+def test_our_own_deadline_is_no_latency() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, duration_ms=1000.0)
+    make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED")
+    assert get_latency(cell.run_id).rows[0].times == (1000.0,)
+
+
+def test_a_lagging_client_is_flagged_from_the_same_lag_on_as_in_the_cells() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, client_lag_ms=80.0)
+    recompute_all()
+    cell.refresh_from_db()
+    assert get_latency(cell.run_id).rows[0].saturated == cell.saturated == 1
+
+
+def test_without_a_choice_the_newest_real_run_is_shown() -> None:
+    real = make_run()
+    make_run(simulated=True)
+    assert get_latency().run == real
+
+
+def test_an_unknown_metric_or_run_shows_the_page_all_the_same() -> None:
+    assert get_latency(999, "nonsense").rows == ()

@@ -1,0 +1,71 @@
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.lab.conftest import Elsewhere
+from toolbench.lab.models import Run
+from toolbench.lab.trials.budget import Granted, pause_spent, reserve
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def running(**fields: object) -> Run:
+    run = make_run(state=Run.State.RUNNING, **fields)
+    make_trial(make_cell(make_config(run)), "queued")
+    return run
+
+
+def test_without_a_cap_everything_is_granted_and_counted() -> None:
+    run = running()
+    assert reserve(run.pk, 5) == Granted(5)
+    run.refresh_from_db()
+    assert run.requests_reserved == 5
+
+
+def test_no_more_is_granted_than_the_cap_leaves() -> None:
+    run = running(request_cap=7)
+    assert [reserve(run.pk, 5).requests, reserve(run.pk, 5).requests, reserve(run.pk, 5).requests] == [5, 2, 0]
+    run.refresh_from_db()
+    assert run.requests_reserved == 7
+
+
+def test_the_cap_holds_when_many_reserve_at_once(elsewhere: Elsewhere) -> None:
+    run = running(request_cap=50)
+    futures = [elsewhere(reserve, run.pk, 3) for _ in range(40)]
+    assert sum(future.result().requests for future in futures) == 50
+
+
+def test_nothing_is_granted_once_the_tokens_are_used() -> None:
+    run = running(token_cap=100)
+    Run.objects.filter(pk=run.pk).update(tokens_used=100)
+    assert reserve(run.pk, 1) == Granted(0)
+
+
+def test_trials_in_flight_of_a_paused_run_may_go_on() -> None:
+    run = running()
+    Run.objects.filter(pk=run.pk).update(state=Run.State.PAUSED)
+    assert reserve(run.pk, 1) == Granted(1)
+
+
+def test_a_cancelled_run_gets_nothing() -> None:
+    run = running()
+    Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
+    assert reserve(run.pk, 1) == Granted(0, cancelled=True)
+
+
+def test_a_run_that_is_gone_gets_nothing() -> None:
+    assert reserve(987654, 1) == Granted(0, cancelled=True)
+
+
+def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
+    spent, other = running(request_cap=4, requests_reserved=4), running(request_cap=4, requests_reserved=3)
+    assert pause_spent() == (spent.pk,)
+    spent.refresh_from_db()
+    other.refresh_from_db()
+    assert (spent.state, other.state) == (Run.State.PAUSED, Run.State.RUNNING)
+    assert spent.stopped_reason == "The cap of 4 requests is reached. Raise the cap and resume."
+
+
+def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:
+    run = make_run(state=Run.State.RUNNING, request_cap=4, requests_reserved=4)
+    make_trial(make_cell(make_config(run)), "pass")
+    assert pause_spent() == ()

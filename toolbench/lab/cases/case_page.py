@@ -1,0 +1,178 @@
+"""What the pages about cases show: sets with their cases, and one case with how it fared."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models import Prefetch
+
+from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
+from toolbench.evals.own.scenario import OwnScenario
+from toolbench.evals.own.simulated_tools import says_of
+from toolbench.evals.trials import Scenario
+from toolbench.lab.cases.case_drafts import Draft, draft_of, pretty
+from toolbench.lab.cases.casework import NoSuchCase, find_case
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, tally
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Model, Provider, Run
+from toolbench.lab.planning.case_sets import launch_address
+from toolbench.lab.planning.known_scenarios import scenario_of
+
+MOST_RUNS = 12
+MOST_WRONG = 5
+_WRONG = """
+SELECT trial.cell_id, found->>'name', count(*), min(trial.id), min(found->>'detail')
+FROM lab_trial AS trial CROSS JOIN LATERAL jsonb_array_elements(trial.verdict->'checks') AS found
+WHERE trial.cell_id = ANY(%s) AND trial.outcome = 'fail' AND found->>'ok' = 'false'
+GROUP BY 1, 2 ORDER BY 3 DESC, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSet:
+    """A set with its cases; `launch` leads to the launch form with all of them chosen."""
+
+    set: CaseSet
+    cases: tuple[Case, ...]
+    launch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A check that failed, such as `get_weather $.city`: how often, the first trial, and what stood there."""
+
+    name: str
+    count: int
+    trial: int
+    detail: str
+
+    @property
+    def is_argument(self) -> bool:
+        return " $" in self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRun:
+    """One cell that tried the case. `wrong` are its failed checks, most frequent first; `worst` is the argument that
+    went wrong most, None where none did."""
+
+    run: Run
+    cell: Cell
+    tally: Tally
+    answered: Rate
+    delivered: Rate
+    wrong: tuple[Wrong, ...]
+
+    @property
+    def live(self) -> bool:
+        return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING)
+
+    @property
+    def worst(self) -> Wrong | None:
+        return next((one for one in self.wrong if one.is_argument), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CasePage:
+    """`tools` are (name, how its results come about)."""
+
+    case: Case
+    scenario: Scenario
+    draft: Draft
+    tools: tuple[tuple[str, str], ...]
+    versions: tuple[CaseVersion, ...]
+    runs: tuple[CaseRun, ...]
+
+    @property
+    def editable(self) -> bool:
+        return self.case.set.kind == CaseSet.Kind.OWN
+
+    @property
+    def live(self) -> bool:
+        return any(one.live for one in self.runs)
+
+
+def get_case_sets() -> tuple[ShownSet, ...]:
+    """Sets that hold a case. Two queries."""
+    kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
+    sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
+    return tuple(ShownSet(one, tuple(one.shown), launch_address(one, len(one.shown))) for one in sets)
+
+
+def get_case(slug: str) -> CasePage:
+    """Raises NoSuchCase."""
+    case = find_case(slug)
+    versions = tuple(case.versions.all())
+    row = next(one for one in versions if one.number == case.current)
+    row.case = case
+    scenario = scenario_of(row)
+    return CasePage(
+        case=case,
+        scenario=scenario,
+        draft=_draft(scenario, row),
+        tools=tuple((tool.name, _answers(scenario, tool.name)) for tool in scenario.draw(0).tools),
+        versions=versions,
+        runs=get_case_runs([slug]),
+    )
+
+
+def get_own_case(slug: str) -> CasePage:
+    """One that can be edited. Raises NoSuchCase also for what was brought in as it is."""
+    found = get_case(slug)
+    if not found.editable:
+        raise NoSuchCase(f"{found.case} was brought in from {found.case.set.source}; it stays as it is there.")
+    return found
+
+
+def _draft(scenario: Scenario, row: CaseVersion) -> Draft:
+    """A case of one's own as it was written; of any other what is sent, and what is accepted."""
+    if isinstance(scenario, OwnScenario):
+        return draft_of(scenario.title, scenario.case)
+    instance = scenario.draw(0)
+    return Draft(
+        title=scenario.title,
+        tools=pretty([tool.to_openai() for tool in instance.tools]),
+        message="\n\n".join((instance.user_text, *(said.text for said in instance.further))),
+        expect=pretty(json.loads(row.definition).get("answers", [])),
+        system=instance.system,
+    )
+
+
+def _answers(scenario: Scenario, tool: str) -> str:
+    if isinstance(scenario, MultiTurnScenario):
+        return "BFCL's own class, in a process of its own"
+    return says_of(scenario.case.results if isinstance(scenario, OwnScenario) else {}, tool)
+
+
+def get_case_runs(slugs: Iterable[str], limit: int = MOST_RUNS) -> tuple[CaseRun, ...]:
+    """The newest cells that tried any of these cases. Two queries."""
+    found = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
+    cells = tuple(found.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
+    wrong = _wrong_by_cell([cell.pk for cell in cells])
+    return tuple(_case_run(cell, tuple(wrong[cell.pk][:MOST_WRONG])) for cell in cells)
+
+
+def get_models_to_try() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
+    """Models by provider, real ones first. One query."""
+    rows = Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name")
+    groups: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.provider.kind == Provider.Kind.SIMULATED):
+        simulated = " (simulated)" if row.provider.kind == Provider.Kind.SIMULATED else ""
+        groups[f"{row.provider.name}{simulated}"].append((row.pk, row.name))
+    return tuple((name, tuple(models)) for name, models in groups.items())
+
+
+def _case_run(cell: Cell, wrong: tuple[Wrong, ...]) -> CaseRun:
+    counts = tally([cell])
+    return CaseRun(cell.run, cell, counts, counts.given_an_answer(), counts.delivered(), wrong)
+
+
+def _wrong_by_cell(cells: list[int]) -> dict[int, list[Wrong]]:
+    found: dict[int, list[Wrong]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_WRONG, [cells])
+        for cell, name, count, trial, detail in cursor.fetchall():
+            found[cell].append(Wrong(name, count, trial, detail or ""))
+    return found

@@ -1,0 +1,177 @@
+"""The compare page: two sides chosen in the address, the difference between them and what it may be called."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import QuerySet
+
+from toolbench.evals.deciding import cost_difference
+from toolbench.evals.qualifying import Span
+from toolbench.evals.statistics.many import holm
+from toolbench.evals.statistics.power import noise, trials_to_find
+from toolbench.lab.comparisons.compare_counts import (
+    Compared,
+    Counts,
+    Flips,
+    Key,
+    bring_together,
+    flips,
+    paired,
+    stratified,
+    worth_pairing,
+)
+from toolbench.lab.comparisons.compare_figures import CallRate, TimeShift, call_rates, shifts
+from toolbench.lab.comparisons.compare_query import AXES, METRICS, SIDES, CompareQuery
+from toolbench.lab.comparisons.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
+from toolbench.lab.comparisons.compare_warnings import warnings
+from toolbench.lab.models import Trial
+
+OF_ONE_RUN = {"run", "config", "day", "upstream"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stratum that both sides have. `label` tells it from the other rows."""
+
+    scenario: str
+    label: str
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What it would take to see a difference of `points`: trials on each side in all, and how many more."""
+
+    points: int
+    trials: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`how` is paired or stratified. `noise` is how far apart, as a fraction, equal sides of this size come to lie in
+    95 of 100 comparisons. `shared_trials` are on both sides: then nothing is compared."""
+
+    query: CompareQuery
+    names: tuple[str, str]
+    sides: tuple[Side, Side]
+    counts: Counts
+    how: str
+    whole: Compared
+    rows: tuple[Row, ...]
+    flips: Flips
+    needed: Needed
+    noise: float
+    calls: tuple[CallRate, ...]
+    times: tuple[TimeShift, ...]
+    warnings: tuple[str, ...]
+    shared_trials: int
+
+    @property
+    def cost(self) -> Span | None:
+        """Dollars per delivered success, the second side less the first."""
+        first, second = (side.cost for side in self.sides)
+        return cost_difference(first, second) if first and second else None
+
+    @property
+    def metric(self) -> str:
+        return METRICS[self.query.metric]
+
+    @property
+    def comparable(self) -> bool:
+        return bool(self.counts.keys) and not self.shared_trials
+
+    @property
+    def equal_setting(self) -> bool:
+        """Whether nothing that was asked for differs: an A/A comparison."""
+        return not self.counts.differing and self.sides[0].hashes == self.sides[1].hashes
+
+
+def get_comparison(query: CompareQuery) -> Comparison:
+    """Eleven queries, whatever the number of trials."""
+    found = [trials_of(query.side(name), demo=query.demo) for name in SIDES]
+    shared = (found[0] & found[1]).count()
+    counts = _counts(query, found)
+    trials = [side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found]
+    first, second = (read_side(side) for side in trials)
+    fates = flips(counts)
+    how = "paired" if query.how != "stratified" and worth_pairing(counts, fates) else "stratified"
+    whole = _compared(counts, counts.keys, how)
+    return Comparison(
+        query=query,
+        names=side_names(query),
+        sides=(first, second),
+        counts=counts,
+        how=how,
+        whole=whole,
+        rows=_rows(counts, how),
+        flips=fates,
+        needed=needed_for(whole, query.points),
+        noise=noise(_share(whole), whole.first.n, whole.second.n),
+        calls=call_rates(counts, whole),
+        times=shifts(*trials) if counts.keys and not (first.local or second.local) else (),
+        warnings=warnings(first, second, counts),
+        shared_trials=shared,
+    )
+
+
+def compare_runs(first: int, second: int, query: CompareQuery) -> Compared:
+    """Two runs against each other in whatever else `query` asks of both sides."""
+    asked = {name: value for name, value in query.both.items() if name not in OF_ONE_RUN}
+    found = [trials_of({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
+    counts = _counts(query, found)
+    return _compared(counts, counts.keys, "paired" if worth_pairing(counts, flips(counts)) else "stratified")
+
+
+def _counts(query: CompareQuery, found: Sequence[QuerySet[Trial]]) -> Counts:
+    first, second = (tuple(read_lines(trials)) for trials in found)
+    return bring_together(first, second, metric=query.metric, group=query.group, kind=query.kind)
+
+
+def _compared(counts: Counts, keys: Sequence[Key], how: str) -> Compared:
+    return paired(counts, keys) if how == "paired" else stratified(counts, keys)
+
+
+def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
+    """One per stratum; where there are several, their p-values are corrected together."""
+    found = [_compared(counts, [key], how) for key in counts.keys]
+    tested = [place for place, one in enumerate(found) if one.p is not None]
+    for place, p in zip(tested, holm([found[place].p or 0.0 for place in tested]), strict=True):
+        found[place] = replace(found[place], p=p)
+    labels = _labels(counts)
+    rows = (Row(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
+    return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))
+
+
+def _labels(counts: Counts) -> list[str]:
+    """What the strata differ in, beside the scenario."""
+    varying = [
+        place for place in range(1, 1 + len(IDENTITY)) if len({key[place : place + 1] for key in counts.keys}) > 1
+    ]
+    return [" · ".join(_said(key[place]) for place in varying if key[place] != "") for key in counts.keys]
+
+
+def _said(value: object) -> str:
+    return {True: "streamed", False: "whole"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _share(whole: Compared) -> float:
+    tried = whole.first.n + whole.second.n
+    return (whole.first.k + whole.second.k) / tried if tried else 0.9
+
+
+def needed_for(whole: Compared, points: int) -> Needed:
+    """By the shares seen."""
+    trials = trials_to_find(points / 100, share=_share(whole))
+    return Needed(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
+
+
+def side_names(query: CompareQuery) -> tuple[str, str]:
+    """What each side has of its own, in words; what it is asked by where it has nothing."""
+    return _named(query.a or query.side("a")), _named(query.b or query.side("b"))
+
+
+def _named(axes: Mapping[str, str]) -> str:
+    plain = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
+    said = (value if name in plain else f"{AXES[name].lower()} {value}" for name, value in axes.items())
+    return " · ".join(said) or "nothing chosen"

@@ -1,0 +1,62 @@
+"""What makes two sides unlike beside what is compared: said above every comparison that it touches."""
+
+from datetime import timedelta
+
+from toolbench.lab.comparisons.compare_counts import Counts
+from toolbench.lab.comparisons.compare_sides import Side
+
+FAR_APART = timedelta(hours=1)
+UNLIKE = 1.5  # times as many trials in flight
+EXPLAINS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
+
+
+def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
+    """Plain sentences, the gravest first."""
+    found = {
+        "Simulated models with published true rates: nothing here speaks of a real one.": _any(
+            first.simulated, second.simulated
+        ),
+        "The sides began more than an hour apart: the time of day may be part of the difference.": _apart(
+            first, second
+        ),
+        "The sides ran at different concurrency.": _busier(first, second),
+        "Frozen settings differ although nothing that is compared explains it.": _unexplained(first, second, counts),
+        "The sides ran on different versions of the engine.": first.engines != second.engines,
+        "Scenario versions differ: the tasks are not the same.": "version" in counts.differing,
+        "Trials were measured while this machine was saturated: their times are too long.": _any(
+            first.saturated, second.saturated
+        ),
+        "Trials were added by hand after looking: no decision rests on them.": _any(first.by_hand, second.by_hand),
+        "Trials were tried again after an error: delivered success counts them as failures.": _any(
+            first.errors_retried, second.errors_retried
+        ),
+        "Trials of these sides went on until something was decided: rates, differences and p-values hold at every "
+        "look, nothing is paired, and times are not corrected for it.": counts.sequential,
+        "Different upstreams served the sides.": _unlike_upstreams(first, second),
+        f"{counts.left_out} scenarios or configurations are on one side only and are left out.": bool(counts.left_out),
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)
+
+
+def _any(first: int, second: int) -> bool:
+    return bool(first or second)
+
+
+def _apart(first: Side, second: Side) -> bool:
+    if first.began is None or second.began is None or first.ended is None or second.ended is None:
+        return False
+    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > FAR_APART
+
+
+def _busier(first: Side, second: Side) -> bool:
+    if not first.concurrency or not second.concurrency:
+        return False
+    return max(first.concurrency, second.concurrency) > UNLIKE * min(first.concurrency, second.concurrency)
+
+
+def _unexplained(first: Side, second: Side, counts: Counts) -> bool:
+    return first.hashes != second.hashes and not EXPLAINS.intersection(counts.differing)
+
+
+def _unlike_upstreams(first: Side, second: Side) -> bool:
+    return bool(first.upstreams and second.upstreams) and first.upstreams != second.upstreams

@@ -1,0 +1,232 @@
+"""Connecting providers: from a template or by hand, with a key from the environment or one that is stored encrypted."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.overrides import RESERVED
+from toolbench.engine.presets import model_workarounds
+from toolbench.lab.connections.addresses import address_trouble, prefix_trouble, same_place
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.processes.waking import wake
+from toolbench.lab.secrets.extra_headers import change_headers, kept_names, secret_names
+from toolbench.lab.secrets.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
+from toolbench.lab.trials.finishing import end_orphans, finish_runs
+from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
+from toolbench.providers import listing
+from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
+
+_KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
+
+
+class ConnectRefused(Exception):
+    """A connection that cannot be made as written: plain sentences by the name of the field they belong to."""
+
+    def __init__(self, errors: dict[str, list[str]]) -> None:
+        self.errors = errors
+        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+
+
+class NoAnswer(Exception):
+    """The provider could not be asked; its text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a person writes of a provider; `wire` says which API it speaks. A blank `key` leaves a stored one as it is,
+    unless it is to be removed; `key_env` names a variable of the worker's environment. `headers` are added to the
+    stored ones or take the place of those with their names. Seconds of None mean the settings' own."""
+
+    name: str
+    base_url: str
+    api_prefix: str = "/v1"
+    template: str = ""
+    wire: str = Provider.Wire.CHAT
+    key: str = field(default="", repr=False)
+    key_env: str = ""
+    remove_key: bool = False
+    headers: JsonObject = field(default_factory=dict, repr=False)
+    remove_headers: tuple[str, ...] = ()
+    option_defaults: JsonObject = field(default_factory=dict)
+    connect_seconds: float | None = None
+    read_seconds: float | None = None
+    max_attempts: int = 3
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedKey:
+    """A key found in the environment, by its variable's name; `provider_id` is the provider that uses it already."""
+
+    template: ProviderTemplate
+    variable: str
+    provider_id: int | None
+
+
+def templates() -> tuple[ProviderTemplate, ...]:
+    return tuple(all_templates().values())
+
+
+def detected_keys() -> tuple[DetectedKey, ...]:
+    """One query. The values are never read here."""
+    used = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
+    return tuple(DetectedKey(found, found.key_env, used.get(found.key_env)) for found in with_key_in(os.environ))
+
+
+def connect(wish: Connection) -> Provider:
+    """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
+    there = Provider.objects.filter(name=wish.name.strip()).first()
+    if there is not None and there.template == wish.template and wish.template and not _has_key(there):
+        return edit(there.pk, wish)
+    _check(wish, Provider())
+    return _fill(Provider(), wish)
+
+
+def edit(provider_id: int, wish: Connection) -> Provider:
+    """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    _check(wish, provider)
+    provider = _fill(provider, wish)
+    wake([provider_id])
+    return provider
+
+
+def delete(provider_id: int) -> None:
+    """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
+    with transaction.atomic():
+        Provider.objects.filter(pk=provider_id).delete()
+        end_orphans()
+    finish_runs()
+
+
+def list_models(provider_id: int) -> tuple[str, ...]:
+    """Names from the provider's own /models, in its order. Raises NoAnswer. Not in a thread with an event loop."""
+    provider = Provider.objects.get(pk=provider_id)
+    try:
+        endpoint = endpoint_of(reach(provider), provider.service, "")
+        return asyncio.run(listing.list_models(endpoint))
+    except (KeyUnavailable, NotHere, NotReady) as error:
+        raise NoAnswer(str(error)) from error
+    except listing.ExchangeFailed as failed:
+        status = f"HTTP {failed.error.status}: " if failed.error.status else ""
+        hint = f" {failed.error.hint}" if failed.error.hint else ""
+        raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
+
+
+def add_models(provider_id: int, names: Iterable[str]) -> int:
+    """Adds those that are not there yet, with the workarounds known for their names; returns how many."""
+    provider = Provider.objects.get(pk=provider_id)
+    typed = (name.replace("\0", "").strip() for name in names)
+    wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
+    known = set(provider.models.values_list("name", flat=True))
+    fresh = [_model(provider, name) for name in wanted if name not in known]
+    return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))
+
+
+def _model(provider: Provider, name: str) -> Model:
+    return Model(
+        provider=provider,
+        name=name,
+        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
+        workarounds=list(model_workarounds(name)),
+        mixed_upstreams=name.endswith(":nitro"),
+    )
+
+
+def _has_key(provider: Provider) -> bool:
+    try:
+        return bool(endpoint_key(provider))
+    except KeyUnavailable:
+        return False
+
+
+def _check(wish: Connection, provider: Provider) -> None:
+    secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *secrets, *_troubles(wish)]
+    if errors := {name: [sentence] for name, sentence in troubles if sentence}:
+        raise ConnectRefused(errors)
+
+
+def _name_trouble(name: str, other_than: int | None) -> str:
+    if not 0 < len(name) <= 80:
+        return "A provider needs a name of at most 80 characters."
+    taken = Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists()
+    return f"There is a provider named {name} already." if taken else ""
+
+
+def _key_trouble(wish: Connection, provider: Provider) -> str:
+    """A stored key goes to the host it was entered for and to no other."""
+    kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
+    if not kept or not _leads_elsewhere(wish, provider):
+        return ""
+    return "The address leads to another host: enter the key for it, or choose to remove the stored key."
+
+
+def _header_trouble(wish: Connection, provider: Provider) -> str:
+    if not all(isinstance(value, str) for value in wish.headers.values()):
+        return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
+    kept = kept_names(provider, wish.headers, wish.remove_headers)
+    if (secret := ", ".join(secret_names(kept))) and _leads_elsewhere(wish, provider):
+        return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
+    changed = wish.headers or wish.remove_headers
+    return _why_unreadable(provider) if kept and changed else ""
+
+
+def _why_unreadable(provider: Provider) -> str:
+    try:
+        endpoint_headers(provider)
+    except KeyUnavailable as error:
+        return str(error)
+    return ""
+
+
+def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
+    return not address_trouble(wish.base_url) and not same_place(provider.base_url, wish.base_url)
+
+
+def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
+    """A sentence by field, "" where nothing is wrong."""
+    yield "base_url", address_trouble(wish.base_url)
+    yield "api_prefix", prefix_trouble(wish.api_prefix)
+    known = not wish.template or wish.template in all_templates()
+    yield "template", "" if known else f"There is no template {wish.template}."
+    yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
+    reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
+    yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
+    yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
+    at_once = 1 <= wish.concurrency <= 1000
+    yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
+
+
+def _fill(provider: Provider, wish: Connection) -> Provider:
+    provider.name = wish.name.strip()
+    provider.template = wish.template
+    provider.wire = wish.wire
+    if provider.kind in _KINDS.values():
+        provider.kind = _KINDS[wish.wire]
+    provider.base_url = wish.base_url.strip().rstrip("/")
+    provider.api_prefix = wish.api_prefix.strip()
+    provider.option_defaults = wish.option_defaults
+    provider.connect_seconds = wish.connect_seconds
+    provider.read_seconds = wish.read_seconds
+    provider.max_attempts = wish.max_attempts
+    provider.concurrency = wish.concurrency
+    provider.paused_reason = ""
+    _fill_key(provider, wish)
+    change_headers(provider, wish.headers, wish.remove_headers)
+    provider.save()
+    return provider
+
+
+def _fill_key(provider: Provider, wish: Connection) -> None:
+    if key := wish.key.strip():
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
+    elif variable := wish.key_env.strip():
+        provider.key_source, provider.key_env = Provider.KeySource.ENVIRONMENT, variable
+        provider.key_encrypted = None
+    elif wish.remove_key or provider.key_encrypted is None:
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.NONE, None, ""

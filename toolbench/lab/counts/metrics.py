@@ -1,0 +1,291 @@
+"""What can be shown of a row: rates with their denominators in the name, and figures as ranges. Each is explained, with
+an example, in docs/metrics.md."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from toolbench.evals import metrics as formulas
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, pooled
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number as a range over what was pooled: equal ends when there is one. Unit: ms, tokens, dollars, share."""
+
+    low: float
+    high: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a figure is taken from: the sum, its parts by scenario, and times, which cannot be added up."""
+
+    tally: Tally
+    parts: tuple[Tally, ...] = ()
+    p50: Figure | None = None
+    p95: Figure | None = None
+    first_token: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`denominator` says k of what in n of what. `judged`: read against the target, more is better. `of_control`: the
+    control scenarios alone; `with_control`: beside the others. Either `rate` or `figure` is there."""
+
+    name: str
+    label: str
+    denominator: str
+    rate: Callable[[Tally, int | None], Rate] | None = None
+    figure: Callable[[Pool], Figure | None] | None = None
+    judged: bool = False
+    of_control: bool = False
+    with_control: bool = False
+
+    @property
+    def anchor(self) -> str:
+        return f"metric-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a row's values are taken from: its tool scenarios' sum and parts, its controls' sum, and times."""
+
+    tools: Tally
+    control: Tally
+    parts: tuple[Tally, ...] = ()
+    p50: Figure | None = None
+    p95: Figure | None = None
+    first_token: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One of the two; a rate of no trials, or no figure, where nothing was counted."""
+
+    rate: Rate | None
+    figure: Figure | None
+
+
+def value_of(metric: Metric, counted: Counted, *, target: int | None = None) -> MetricValue:
+    rate = rate_for(metric, counted.tools, counted.control, target=target)
+    if metric.figure is None:
+        return MetricValue(rate, None)
+    whole = pooled_with(metric, counted.tools, counted.control)
+    pool = Pool(whole, counted.parts, counted.p50, counted.p95, counted.first_token)
+    return MetricValue(rate, metric.figure(pool))
+
+
+def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: int | None = None) -> Rate | None:
+    """The metric's rate over what it speaks of; None where it is a figure."""
+    if metric.rate is None:
+        return None
+    counted = control if metric.of_control else tools
+    return metric.rate(pooled_with(metric, counted, control), target if metric.judged else None)
+
+
+def pooled_with(metric: Metric, counted: Tally, control: Tally) -> Tally:
+    """`counted`, with the controls beside it where the metric wants that."""
+    return pooled((counted, control)) if metric.with_control else counted
+
+
+def tokens_per_trial(tally: Tally) -> Figure | None:
+    return _per_trial(tally, tally.input_tokens + tally.output_tokens)
+
+
+def cost_per_success(tally: Tally) -> Figure | None:
+    """Failed and retried requests are paid and counted. None while the cost is unknown or nothing passed."""
+    return _single(formulas.per_success(tally.cost, tally.passed), "dollars")
+
+
+def _of(k: str, *n: str) -> Callable[[Tally, int | None], Rate]:
+    """The rate of one count in the sum of others, by their names in Tally."""
+
+    def rate(tally: Tally, target: int | None) -> Rate:
+        return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
+
+    return rate
+
+
+def _per_trial(tally: Tally, count: int) -> Figure | None:
+    tried = tally.passed + tally.failed + tally.infra
+    return _single(count / tried if tried and count else None, "tokens")
+
+
+def _single(value: float | None, unit: str) -> Figure | None:
+    return None if value is None else Figure(value, value, unit)
+
+
+def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -> Callable[[Pool], Figure | None]:
+    """The mean over scenarios with k answers or more; nothing where repeats are not independent."""
+
+    def figure(pool: Pool) -> Figure | None:
+        values = [estimate(part.passed, part.answered, k) for part in pool.parts if not part.repeating]
+        known = [value for value in values if value is not None]
+        return _single(sum(known) / len(known) if known else None, "share")
+
+    return figure
+
+
+def _f1(pool: Pool) -> Figure | None:
+    tally = pool.tally
+    return _single(formulas.f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
+
+
+def _violations(kind: str, what: str) -> Metric:
+    return Metric(f"{kind}_calls", f"Calls with {what}", "such calls / calls", _of(f"{kind}_calls", "calls"))
+
+
+def _passes(k: int) -> Iterable[Metric]:
+    mean = f"over scenarios with {k} or more answers"
+    yield Metric(
+        f"pass_hat_{k}",
+        f"pass^{k}",
+        f"chance that {k} tries all pass, {mean}",
+        None,
+        _over_scenarios(formulas.pass_hat, k),
+    )
+    yield Metric(
+        f"pass_at_{k}",
+        f"pass@{k}",
+        f"chance that one of {k} tries passes, {mean}",
+        None,
+        _over_scenarios(formulas.pass_at, k),
+    )
+
+
+_SUCCESS = (
+    Metric("given", "Success given an answer", "passed / trials with an answer", Tally.given_an_answer, judged=True),
+    Metric("delivered", "Delivered success", "passed / trials, infrastructure included", Tally.delivered, judged=True),
+    Metric(
+        "first",
+        "First-attempt success",
+        "passed without a second sample / answered",
+        _of("first_attempt_passed", "answered"),
+        judged=True,
+    ),
+    Metric(
+        "parity",
+        "Success by the case study’s rule",
+        "passed by its rule / answered",
+        _of("parity_passed", "answered"),
+        judged=True,
+    ),
+    Metric("control", "Control", "passed / control trials with an answer", Tally.given_an_answer, of_control=True),
+    *_passes(3),
+    *_passes(5),
+    Metric(
+        "turns",
+        "Turn success",
+        "turns with nothing wrong on the wire / turns with an answer",
+        _of("good_turns", "answered_turns"),
+        judged=True,
+    ),
+    Metric(
+        "recovery",
+        "Recovery, given an error",
+        "passed / trials with an answer in which a call failed",
+        _of("recovered_trials", "error_trials"),
+        judged=True,
+    ),
+)
+_CALLS = (
+    Metric(
+        "structured",
+        "Structured-call rate",
+        "structured calls / answers that called",
+        _of("structured_answers", "calling_answers"),
+        judged=True,
+    ),
+    Metric(
+        "fallback",
+        "Fallback rate",
+        "turns on text JSON / turns with an answer",
+        _of("fallback_turns", "answered_turns"),
+    ),
+    Metric("schema", "Schema accuracy", "valid calls / calls", _of("valid_calls", "calls"), judged=True),
+    Metric(
+        "arguments",
+        "Argument accuracy",
+        "right arguments / valid calls whose right arguments are known",
+        _of("arguments_right", "arguments_asked"),
+        judged=True,
+    ),
+    _violations("missing", "a missing argument"),
+    _violations("type", "a wrong type"),
+    _violations("enum", "a value not allowed"),
+    _violations("range", "a value out of range"),
+    _violations("extra", "an unknown argument"),
+    Metric(
+        "parse",
+        "Parse-error rate",
+        "turns with a parse error / turns that called",
+        _of("parse_error_turns", "calling_turns"),
+    ),
+    Metric("repaired", "Repaired-call rate", "calls read after a named repair / calls", _of("repaired_calls", "calls")),
+    Metric(
+        "ended",
+        "Turns ended by a parse error",
+        "such turns / turns that called",
+        _of("parse_error_ends", "calling_turns", "parse_error_ends"),
+    ),
+    Metric("ignored", "Ignored calls", "calls left aside / calls made", _of("ignored_calls", "calls", "ignored_calls")),
+    Metric(
+        "empty", "Empty finals", "blank after a result / answers without a call", _of("empty_finals", "final_answers")
+    ),
+)
+_TRIGGER = (
+    Metric(
+        "trigger_precision",
+        "Trigger precision",
+        "called where a call was due / called",
+        _of("called_rightly", "called_rightly", "called_needlessly"),
+        judged=True,
+        with_control=True,
+    ),
+    Metric(
+        "trigger_recall",
+        "Trigger recall",
+        "called / trials in which a call was due",
+        _of("called_rightly", "called_rightly", "call_missed"),
+        judged=True,
+        with_control=True,
+    ),
+    Metric(
+        "trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1, with_control=True
+    ),
+)
+_SPENT = (
+    Metric("retried", "Retried requests", "requests sent again / requests", _of("retries", "requests")),
+    Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
+    Metric("p50", "p50 latency", "trial without queue, by scenario", None, lambda pool: pool.p50),
+    Metric("p95", "p95 latency", "trial without queue, scenarios with 60 or more answers", None, lambda pool: pool.p95),
+    Metric(
+        "first_token",
+        "Time to first token",
+        "median of streamed trials, by scenario",
+        None,
+        lambda pool: pool.first_token,
+    ),
+    Metric(
+        "tokens", "Tokens per trial", "input and output, all attempts", None, lambda pool: tokens_per_trial(pool.tally)
+    ),
+    Metric(
+        "cached",
+        "Cached tokens per trial",
+        "of the input, as the endpoint says",
+        None,
+        lambda pool: _per_trial(pool.tally, pool.tally.cached_tokens),
+    ),
+    Metric(
+        "reasoning",
+        "Reasoning tokens per trial",
+        "of the output, as the endpoint says",
+        None,
+        lambda pool: _per_trial(pool.tally, pool.tally.reasoning_tokens),
+    ),
+    Metric("cost", "Cost per success", "all requests paid / passed", None, lambda pool: cost_per_success(pool.tally)),
+)
+GROUPS = {"Success": _SUCCESS, "Calls": _CALLS, "When to call": _TRIGGER, "Time, tokens, cost": _SPENT}
+METRICS = {metric.name: metric for group in GROUPS.values() for metric in group}

@@ -1,0 +1,205 @@
+"""Counts of several cells added up, and the two rates that follow from them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Aggregate, Count, F, Min, Q, Sum
+
+from toolbench.evals.intervals import Stopping
+from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.models import Cell
+
+SUMMED = (
+    "queued",
+    "running",
+    "passed",
+    "failed",
+    "infra",
+    "not_applicable",
+    "cancelled",
+    "deadline_failed",
+    "distinct",
+    "requests",
+    "retries",
+    "input_tokens",
+    "output_tokens",
+    "added_by_hand",
+    "errors_retried",
+    "late_passes",
+    "saturated",
+    "parity_passed",
+    "first_attempt_passed",
+    "calls",
+    "valid_calls",
+    "structured_answers",
+    "calling_answers",
+    "parse_error_turns",
+    "calling_turns",
+    "repaired_calls",
+    "parse_error_ends",
+    "fallback_turns",
+    "asked_again",
+    "failed_calls",
+    "missing_calls",
+    "type_calls",
+    "enum_calls",
+    "range_calls",
+    "extra_calls",
+    "ignored_calls",
+    "answered_turns",
+    "good_turns",
+    "final_answers",
+    "empty_finals",
+    "arguments_asked",
+    "arguments_right",
+    "error_trials",
+    "recovered_trials",
+    "called_rightly",
+    "called_needlessly",
+    "call_missed",
+    "rightly_silent",
+    "cached_tokens",
+    "reasoning_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sums over `cells` cells. `cost` is None when no endpoint named one. `repeating` counts cells of a deterministic
+    endpoint in which an answer came more than once: no interval may be claimed for them."""
+
+    cells: int = 0
+    queued: int = 0
+    running: int = 0
+    passed: int = 0
+    failed: int = 0
+    infra: int = 0
+    not_applicable: int = 0
+    cancelled: int = 0
+    deadline_failed: int = 0
+    distinct: int = 0
+    requests: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    added_by_hand: int = 0
+    errors_retried: int = 0
+    late_passes: int = 0
+    saturated: int = 0
+    parity_passed: int = 0
+    first_attempt_passed: int = 0
+    calls: int = 0
+    valid_calls: int = 0
+    structured_answers: int = 0
+    calling_answers: int = 0
+    parse_error_turns: int = 0
+    calling_turns: int = 0
+    repaired_calls: int = 0
+    parse_error_ends: int = 0
+    fallback_turns: int = 0
+    asked_again: int = 0
+    failed_calls: int = 0
+    missing_calls: int = 0
+    type_calls: int = 0
+    enum_calls: int = 0
+    range_calls: int = 0
+    extra_calls: int = 0
+    ignored_calls: int = 0
+    answered_turns: int = 0
+    good_turns: int = 0
+    final_answers: int = 0
+    empty_finals: int = 0
+    arguments_asked: int = 0
+    arguments_right: int = 0
+    error_trials: int = 0
+    recovered_trials: int = 0
+    called_rightly: int = 0
+    called_needlessly: int = 0
+    call_missed: int = 0
+    rightly_silent: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    repeating: int = 0
+    cost: float | None = None
+    error: float | None = None  # the least of cells that went on until decided; None where there is none
+
+    @property
+    def total(self) -> int:
+        return self.done + self.queued + self.running
+
+    @property
+    def done(self) -> int:
+        return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
+
+    @property
+    def dots(self) -> Mapping[str, int]:
+        return {
+            "pass": self.passed,
+            "fail": self.failed,
+            "infra": self.infra,
+            "na": self.not_applicable,
+            "cancelled": self.cancelled,
+            "running": self.running,
+            "queued": self.queued,
+        }
+
+    @property
+    def answered(self) -> int:
+        """Trials with an answer: infrastructure and our own deadline left out."""
+        return self.passed + self.failed - self.deadline_failed
+
+    @property
+    def stopping(self) -> Stopping:
+        return Stopping(self.error, self.cells)
+
+    def rate(self, k: int, n: int, target: int | None = None) -> Rate:
+        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
+        valid at every look where a cell went on until it was decided."""
+        distinct, withheld = self.distinct or None, bool(self.repeating)
+        return rate_of(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
+
+    def given_an_answer(self, target: int | None = None) -> Rate:
+        """Infrastructure and our own deadline left out."""
+        return self.rate(self.passed, self.answered, target)
+
+    def delivered(self, target: int | None = None) -> Rate:
+        """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
+        whatever came of it."""
+        return self.rate(self.passed - self.late_passes, self.passed + self.failed + self.infra, target)
+
+
+def tally(cells: Iterable[Cell]) -> Tally:
+    cells = tuple(cells)
+    costs = [cell.cost for cell in cells if cell.cost is not None]
+    sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
+    cost, error = sum(costs) if costs else None, _least(cell.error for cell in cells)
+    return Tally(cells=len(cells), repeating=sum(map(_repeats, cells)), cost=cost, error=error, **sums)
+
+
+def _least(errors: Iterable[float | None]) -> float | None:
+    return min((error for error in errors if error is not None), default=None)
+
+
+def _repeats(cell: Cell) -> bool:
+    return cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed
+
+
+def sums() -> dict[str, Aggregate]:
+    """What a grouped query over cells is annotated with, for `tally_of` to read."""
+    repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
+    counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
+    counted["sum_error"] = Min("error")
+    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
+
+
+def tally_of(line: Mapping[str, Any]) -> Tally:
+    return Tally(**{name: line[f"sum_{name}"] for name in ("cells", "repeating", *SUMMED, "cost", "error")})
+
+
+def pooled(tallies: Iterable[Tally]) -> Tally:
+    """The sum of sums."""
+    tallies = tuple(tallies)
+    costs = [one.cost for one in tallies if one.cost is not None]
+    sums = {name: sum(getattr(one, name) for one in tallies) for name in ("cells", "repeating", *SUMMED)}
+    return Tally(cost=sum(costs) if costs else None, error=_least(one.error for one in tallies), **sums)

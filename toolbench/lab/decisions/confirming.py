@@ -1,0 +1,121 @@
+"""Confirming a decision: the leader alone, tried again on fresh instances and seeds; only that result is reported."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from toolbench.evals.qualifying import Rule, Standing, stand, straight_passes
+from toolbench.evals.statistics import more_trials_to_clear
+from toolbench.lab.decisions.measured import CONFIRMATION, run_measured
+from toolbench.lab.decisions.records import frozen_standing, leader_row
+from toolbench.lab.launching.launching import ConfigChoice, LaunchRefused, RunRequest, expand, launch
+from toolbench.lab.models import DecisionRecord, Run, RunConfig
+
+UPPER_P95 = 72  # answers; fewer leave p95 without an upper bound
+MOST_TRIALS = 2000
+
+
+class Unconfirmable(Exception):
+    """A confirmation that cannot be had now; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """`standing` is None before anything was tried. `ended`: the run is over, so the result may be kept."""
+
+    run: Run
+    standing: Standing | None
+    ended: bool
+
+
+def rule_of(record: DecisionRecord) -> Rule:
+    return Rule(record.rule["want"], record.rule["success"], record.rule["within_ms"])
+
+
+def trials_wanted(record: DecisionRecord) -> int:
+    """Per scenario: what would clear the bound at the share seen, and at least what gives p95 an upper bound where time
+    counts."""
+    row, rule = leader_row(record), rule_of(record)
+    if row is None:
+        return 0
+    passed, tried = row.get("delivered", row["passed"]), row["tried"]
+    at_share = more_trials_to_clear(passed, tried, rule.target)
+    needed = straight_passes(rule.target) if passed == tried else tried + (at_share or 0)
+    total = max(needed, UPPER_P95 if rule.timed else 0)
+    return min(MOST_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
+
+
+def confirm(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: bool = False) -> Run:
+    """Launches the leader's settings once more with a fresh seed. Raises Unconfirmable, LaunchRefused, and
+    ConfirmationNeeded when much may have to be paid for."""
+    if not 1 <= trials <= MOST_TRIALS:
+        raise Unconfirmable(f"Between 1 and {MOST_TRIALS} trials of each scenario can be asked for.")
+    with transaction.atomic():
+        locked = DecisionRecord.objects.select_for_update().get(pk=record.pk)
+        if locked.confirmation_id or locked.confirmed:
+            raise Unconfirmable("It has its confirmation already: a second try would be a choice among confirmations.")
+        run = launch(confirmation_request(record, trials=trials), owner=owner, confirmed=agreed)
+        DecisionRecord.objects.filter(pk=record.pk).update(confirmation=run)
+    return run
+
+
+def confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
+    """The leader as it was frozen, asked for anew. Raises Unconfirmable where that would be other settings."""
+    row = leader_row(record)
+    if row is None:
+        raise Unconfirmable("The record has no leader, so there is nothing to confirm.")
+    config = RunConfig.objects.select_related("run").filter(pk=row["config_id"]).first()
+    if config is None or config.model_id is None:
+        raise Unconfirmable("Its model or its run was deleted, so it cannot be tried again.")
+    choice = ConfigChoice(
+        config.model_id, config.profile, config.strategy, config.method, config.examples, config.stream
+    )
+    request = replace(
+        RunRequest.from_json(config.run.request),
+        title=f"Confirms decision {record.pk}: {record.title}"[:200],
+        configs=(choice,),
+        scenarios=tuple(row["scenarios"]),
+        trials=trials,
+        tool_use_mode=config.tool_use_mode,
+        instance_kind=config.run.instance_kind,
+        seed=None,
+        until={},
+        purpose=CONFIRMATION,
+    )
+    _check_settings(request, row)
+    return request
+
+
+def get_confirmation(record: DecisionRecord) -> Confirmation | None:
+    """How the confirmation stands; trials added to it by hand are left out. None where none was asked for."""
+    run = record.confirmation
+    if run is None or run.deleted_at is not None:
+        return None
+    found = run_measured(run.pk, group=record.group)
+    standing = stand(found[0], rule_of(record)) if found else None
+    return Confirmation(run, standing, run.state in (Run.State.FINISHED, Run.State.CANCELLED))
+
+
+def keep(record: DecisionRecord) -> None:
+    """Freezes the confirmation's figures in the record, once. Raises Unconfirmable before it has ended."""
+    found = get_confirmation(record)
+    if found is None or found.standing is None or not found.ended:
+        raise Unconfirmable("The confirmation has not ended yet: nothing was kept.")
+    row: dict[str, Any] = frozen_standing(found.standing) | {"run_id": found.run.pk}
+    DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)
+
+
+def _check_settings(request: RunRequest, row: Mapping[str, Any]) -> None:
+    try:
+        plan = expand(request)
+    except LaunchRefused as refused:
+        raise Unconfirmable(f"It cannot be tried again: {refused}") from refused
+    if plan.configs[0].policy_hash != row["settings"]:
+        raise Unconfirmable(
+            "Its settings are not what they were (a preset, a profile or the provider has changed), so another "
+            "configuration would be confirmed. Measure and decide anew."
+        )

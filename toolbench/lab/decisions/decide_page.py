@@ -1,0 +1,79 @@
+"""The decision page: a rule over one's own measurements, every configuration with its standing, and the answer."""
+
+from dataclasses import dataclass
+
+from toolbench.evals.deciding import Decision, decide, wanted
+from toolbench.evals.qualifying import Span, Standing
+from toolbench.lab.counts.rates import Rate, pooled_rate
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.measured import Candidate, Pool, get_pool
+from toolbench.lab.models import Run
+
+RUN_CHOICES = 12
+MARKS = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
+WORDS = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
+
+
+@dataclass(frozen=True, slots=True)
+class DecideRow:
+    standing: Standing
+    candidate: Candidate
+    delivered: Rate
+    given: Rate
+    figure: Span | None
+    on_front: bool
+    leads: bool
+
+    @property
+    def word(self) -> str:
+        return WORDS[self.standing.state]
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.standing.state]
+
+    @property
+    def trials_query(self) -> str:
+        """The trials behind the row: of its newest run."""
+        return f"config={self.candidate.config_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class DecidePage:
+    query: DecideQuery
+    pool: Pool
+    decision: Decision
+    rows: tuple[DecideRow, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def leader(self) -> DecideRow | None:
+        return next((row for row in self.rows if row.leads), None)
+
+    @property
+    def simulated(self) -> bool:
+        return any(row.candidate.simulated for row in self.rows)
+
+
+def get_decide_page(query: DecideQuery) -> DecidePage:
+    """Eight queries, whatever the number of runs."""
+    pool = get_pool(query)
+    query = query.settled(priced=any(one.measured.cost for one in pool.candidates))
+    decision = decide((one.measured for one in pool.candidates), query.rule)
+    by_key = {one.measured.key: one for one in pool.candidates}
+    rows = tuple(_row(standing, by_key[standing.measured.key], decision) for standing in decision.standings)
+    runs = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo).order_by("-id")[:RUN_CHOICES]
+    return DecidePage(query, pool, decision, rows, tuple(runs))
+
+
+def _row(standing: Standing, candidate: Candidate, decision: Decision) -> DecideRow:
+    measured = standing.measured
+    return DecideRow(
+        standing=standing,
+        candidate=candidate,
+        delivered=pooled_rate(measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating),
+        given=pooled_rate(measured.passed, measured.answered, measured.given_pool, withheld=measured.repeating),
+        figure=wanted(standing, decision.rule),
+        on_front=measured.key in decision.front,
+        leads=standing is decision.leader,
+    )

@@ -1,0 +1,263 @@
+"""Configurations as they were measured, for a decision: sums of cells, times and costs of trials. No step is read."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, F, Max, Min, Q, QuerySet
+
+from toolbench.evals.intervals import Part
+from toolbench.evals.qualifying import Measured, Span
+from toolbench.lab.counts.cells import ANSWERED
+from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
+from toolbench.lab.counts.instances import Counted, MetAgain, count_scenarios, find_met_again, part_of
+from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.models import Cell, Provider, RunConfig, Trial
+
+CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
+USUAL_GROUP = "tools"
+FAR_APART = timedelta(hours=1)
+KEY = (
+    "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
+    "stream", "policy_hash", "instance_kind",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One configuration with equal settings, over all runs of the scope. `config_ids` are newest last; the last one
+    stands for its settings."""
+
+    measured: Measured
+    tally: Tally
+    model: str
+    canonical: str
+    provider: str
+    profile: str
+    settings: str  # hash of the frozen policy
+    config_ids: tuple[int, ...]
+    cell_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    scenarios: tuple[str, ...]
+    simulated: bool
+    cautions: tuple[str, ...]
+
+    @property
+    def config_id(self) -> int:
+        return self.config_ids[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a scope holds: `group` is the chosen one of `groups` of scenarios."""
+
+    candidates: tuple[Candidate, ...]
+    group: str
+    groups: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def get_pool(query: DecideQuery) -> Pool:
+    """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations."""
+    cells = scope_cells(query)
+    groups = _groups(cells)
+    group = query.group if query.group in groups else (groups[0] if groups else "")
+    lines = _lines(cells.filter(scenario_group=group, control=False))
+    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        by_key[tuple(line[name] for name in KEY)].append(line)
+    trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
+    seen = _seen(trials)
+    everything = {line["scenario"] for line in lines}
+    found = tuple(_candidate(some, everything, seen) for some in by_key.values())
+    return Pool(found, group, groups, _cautions(found, lines))
+
+
+def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
+    """Simulated runs are only in scope under demo, imported ones only where they are named."""
+    cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
+    own = {"run__simulated": query.demo, "run__imported": False}
+    cells = cells.filter(run_id__in=query.runs) if query.scope == "runs" else cells.filter(**own)
+    if query.q:
+        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
+    return cells
+
+
+def run_measured(run_id: int, *, group: str) -> tuple[Measured, ...]:
+    """The configurations of one run, its trials added by hand left out. Six queries."""
+    cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
+    planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
+    configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
+    seen = _seen(planned)
+    counted: dict[int, list[Counted]] = defaultdict(list)
+    for one in count_scenarios(planned):
+        counted[one.config].append(one)
+    return tuple(_of_run(configs[pk], some, seen) for pk, some in counted.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """By configuration id: times of answered trials, what was paid, and infrastructure failures by class; and what
+    drawn instances that were met more than once gave, by the identity of a line."""
+
+    times: Mapping[int, list[float]]
+    paid: Mapping[int, Paid]
+    lost: Mapping[int, dict[str, int]]
+    met_again: MetAgain
+
+    def lost_of(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
+        total: dict[str, int] = defaultdict(int)
+        for pk in config_ids:
+            for name, count in self.lost.get(pk, {}).items():
+                total[name] += count
+        return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def cost_of(self, config_ids: Iterable[int]) -> tuple[Span | None, str]:
+        """Dollars per delivered success, and where from or why not."""
+        paid = paid_together(self.paid[pk] for pk in config_ids if pk in self.paid)
+        return cost_per_success(paid), paid.words
+
+
+def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
+    """The usual one first."""
+    named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
+    return tuple(sorted(named, key=lambda name: (name != USUAL_GROUP, name)))
+
+
+def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
+    own = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
+    identity = (*KEY, "scenario")
+    summed = cells.annotate(**own).order_by().values(*identity)
+    found = summed.annotate(
+        **sums(),
+        config_ids=ArrayAgg("config_id", distinct=True),
+        cell_ids=ArrayAgg("pk", distinct=True),
+        run_ids=ArrayAgg("run_id", distinct=True),
+        canonicals=ArrayAgg("config__canonical", distinct=True),
+        simulated=ArrayAgg("run__simulated", distinct=True),
+        versions=ArrayAgg("scenario_version", distinct=True),
+        engines=ArrayAgg("run__engine_version", distinct=True),
+        first=Min("run__created_at"),
+        last=Max("run__created_at"),
+    )
+    return [dict(line) for line in found.order_by(*identity)]
+
+
+def _seen(trials: QuerySet[Trial]) -> _Seen:
+    plain = trials.order_by()
+    timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
+    lost: dict[int, dict[str, int]] = defaultdict(dict)
+    failed = plain.filter(outcome="infra").values_list("config_id", "failure_class").annotate(count=Count("pk"))
+    for config_id, name, count in failed:
+        lost[config_id][name or "infrastructure"] = count
+    times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
+    return _Seen(times, paid_of(trials), lost, find_met_again(trials, KEY))
+
+
+def _parts(lines: list[dict[str, Any]], seen: _Seen) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Delivered success and success given an answer, by scenario."""
+    delivery, given = [], []
+    for line in lines:
+        counts = tally_of(line)
+        tried = counts.passed + counts.failed + counts.infra
+        again = seen.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
+        stopping = counts.stopping
+        delivery.append(part_of(counts.passed - counts.late_passes, tried, [one.delivery for one in again], stopping))
+        given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
+    return tuple(delivery), tuple(given)
+
+
+def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -> Candidate:
+    first, tally = lines[0], pooled(tally_of(line) for line in lines)
+    config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
+    scenarios = tuple(sorted(line["scenario"] for line in lines))
+    key = " · ".join(str(first[name]) for name in KEY)
+    delivery, given = _parts(lines, seen)
+    cost, cost_from = seen.cost_of(config_ids)
+    measured = Measured(
+        key=key,
+        label=_label(first),
+        passed=tally.passed,
+        tried=tally.passed + tally.failed + tally.infra,
+        answered=tally.answered,
+        times=[time for pk in config_ids for time in seen.times.get(pk, ())],
+        cost=cost,
+        lost=seen.lost_of(config_ids),
+        missing=tuple(sorted(everything - set(scenarios))),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        repeating=bool(tally.repeating),
+        by_hand=tally.added_by_hand,
+        late=tally.late_passes,
+        delivery=delivery,
+        given=given,
+        cost_from=cost_from,
+    )
+    return Candidate(
+        measured=measured,
+        tally=tally,
+        model=first["model_name"],
+        canonical=max(name for line in lines for name in line["canonicals"]),
+        provider=first["provider_name"],
+        profile=first["profile"],
+        settings=first["policy_hash"],
+        config_ids=config_ids,
+        cell_ids=tuple(sorted(pk for line in lines for pk in line["cell_ids"])),
+        run_ids=tuple(sorted({pk for line in lines for pk in line["run_ids"]})),
+        scenarios=scenarios,
+        simulated=any(any(line["simulated"]) for line in lines),
+        cautions=tuple(_own_cautions(lines, tally)),
+    )
+
+
+def _of_run(config: RunConfig, counted: list[Counted], seen: _Seen) -> Measured:
+    cost, cost_from = seen.cost_of((config.pk,))
+    return Measured(
+        key=str(config.pk),
+        label=str(config),
+        passed=sum(one.passed for one in counted),
+        tried=sum(one.tried for one in counted),
+        answered=sum(one.answered for one in counted),
+        times=seen.times.get(config.pk, []),
+        cost=cost,
+        lost=seen.lost_of((config.pk,)),
+        local=config.provider_kind == Provider.Kind.LOCAL,
+        late=sum(one.late for one in counted),
+        delivery=tuple(Part(one.passed - one.late, one.tried) for one in counted),
+        given=tuple(Part(one.passed, one.answered) for one in counted),
+        cost_from=cost_from,
+    )
+
+
+def _label(line: Mapping[str, Any]) -> str:
+    named = [line[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
+    return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
+
+
+def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
+    if any(len(line["versions"]) > 1 for line in lines):
+        yield "pools versions of a scenario"
+    if len({one for line in lines for one in line["engines"]}) > 1:
+        yield "pools versions of the engine"
+    if tally.errors_retried:
+        yield f"{tally.errors_retried} errors tried again: not delivered, whatever came of it"
+    if tally.saturated:
+        yield f"{tally.saturated} trials measured while this machine was saturated"
+    if tally.queued or tally.running:
+        yield f"{tally.queued + tally.running} trials still to come"
+
+
+def _cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    apart = max((line["last"] for line in lines), default=None)
+    first = min((line["first"] for line in lines), default=None)
+    models = [(one.provider, one.measured.label) for one in candidates]
+    found = {
+        "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
+            apart and first and apart - first > FAR_APART
+        ),
+        "Some rows differ only in frozen settings: they are kept apart, never pooled.": len(set(models)) < len(models),
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)

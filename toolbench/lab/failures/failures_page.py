@@ -1,0 +1,266 @@
+"""Failures across runs: causes by model as a heat-map, and clusters of failures alike in code, scenario, path and turn.
+Read from indexed columns; what a trial showed beside its cause only for one run."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, F, Min, Q, QuerySet, Sum
+
+from toolbench.evals.intervals import FIXED, Stopping
+from toolbench.evals.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.failures.failures_query import FailuresQuery
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.traces.trials import TrialFilter
+
+MOST_MODELS = 30
+MOST_CLUSTERS = 40
+MOST_SIGHTS = 40
+RUN_CHOICES = 12
+FAILED = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+
+# The nearest passing trial: of the same cell, else of the same run and scenario; of the same instance where it can be.
+_NEAREST = """
+SELECT failed.id, near.id FROM lab_trial AS failed, LATERAL (
+    SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
+    JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id
+    WHERE cell.run_id = failed.run_id AND cell.scenario = failed.scenario AND cell.passed > 0
+        AND passed.outcome = 'pass'
+    ORDER BY cell.id = failed.cell_id DESC, (config.provider_name, config.model_name) =
+        (own.provider_name, own.model_name) DESC, passed.instance_seed = failed.instance_seed DESC, passed.id LIMIT 1
+) AS near WHERE failed.id = ANY(%s)
+"""
+
+_SEEN = """
+SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
+    count(DISTINCT trial.id) FILTER (WHERE one.mended)
+FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
+WHERE trial.run_id = %s AND trial.causes <> '[]' GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    provider: str
+    model: str
+    tried: int
+    stopping: Stopping
+
+    @property
+    def name(self) -> str:
+        return self.model.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """`heat` is 0 to 100, the square root of the share, so that rare causes can be seen; `query` lists the
+    trials behind it."""
+
+    rate: Rate
+    heat: float
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    cause: WireCause
+    count: int
+    query: str
+    cells: tuple[HeatCell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    signature: str
+    cause: WireCause | None
+    scenario: str
+    place: str
+    count: int
+    runs: int
+    first_seen: datetime | None
+    exemplar: int
+    sentence: str
+    nearest: int | None
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A cause seen in one run: in how many trials, how often, and in how many of them it was made good."""
+
+    cause: WireCause
+    path: str
+    trials: int
+    times: int
+    mended: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresPage:
+    query: FailuresQuery
+    runs: tuple[Run, ...]  # to choose from
+    columns: tuple[Column, ...]
+    left_out: int  # models that have no column
+    rows: tuple[HeatRow, ...]
+    clusters: tuple[Cluster, ...]
+    sights: tuple[Sight, ...]
+    stale: bool  # some failures were not looked at by this version of the taxonomy
+    version: int
+
+
+def get_failures(query: FailuresQuery) -> FailuresPage:
+    """Eight queries at most, whatever the number of runs and trials."""
+    counts = _counts(query)
+    columns, left_out = _columns(query, counts)
+    failed = _failed(query)
+    return FailuresPage(
+        query=query,
+        runs=tuple(Run.objects.filter(deleted_at=None, simulated=query.scope == "demo").order_by("-id")[:RUN_CHOICES]),
+        columns=columns,
+        left_out=left_out,
+        rows=_rows(query, columns, counts),
+        clusters=_clusters(query),
+        sights=_sights(query),
+        stale=failed.exclude(taxonomy=taxonomy_version()).exclude(run__imported=True).exists(),
+        version=taxonomy_version(),
+    )
+
+
+def _failed(query: FailuresQuery) -> QuerySet[Trial]:
+    return _in_scope(Trial.objects.filter(outcome__in=FAILED), query)
+
+
+def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
+    trials = trials.filter(run__deleted_at=None).order_by()
+    return trials.filter(run_id=query.run) if query.run else trials.filter(**_own(query))
+
+
+def _own(query: FailuresQuery) -> dict[str, bool]:
+    """Runs tried here; imported ones only when they are named."""
+    return {"run__simulated": query.scope == "demo", "run__imported": False}
+
+
+Counts = Mapping[tuple[str, str], Mapping[str, int]]
+
+
+def _counts(query: FailuresQuery) -> Counts:
+    """Trials by (provider, model) and code."""
+    grouped = _in_scope(Trial.objects.filter(~Q(cause="")), query)
+    lines = grouped.values_list("config__provider_name", "config__model_name", "cause").annotate(count=Count("pk"))
+    found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for provider, model, cause, count in lines:
+        found[(provider, model)][cause] = count
+    return found
+
+
+def _columns(query: FailuresQuery, counts: Counts) -> tuple[tuple[Column, ...], int]:
+    """Models with failures, most failures first, and how many more there are."""
+    cells = Cell.objects.filter(run__deleted_at=None).order_by()
+    cells = cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
+    lines = cells.values_list("config__provider_name", "config__model_name")
+    counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
+    tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
+    worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
+    shown = worst[:MOST_MODELS]
+    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED))) for key in shown)
+    return tuple(columns), len(worst) - len(shown)
+
+
+def _column(key: tuple[str, str], failed: int, tried: int, stopping: Stopping) -> Column:
+    """Counts of cells follow those of trials: what failed was tried."""
+    return Column(*key, max(tried, failed), stopping)
+
+
+def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts) -> tuple[HeatRow, ...]:
+    """In the table's order, only causes that occurred."""
+    rows = []
+    for code, cause in all_causes().items():
+        total = sum(found.get(code, 0) for found in counts.values())
+        if total:
+            cells = tuple(_cell(query, column, code, counts) for column in columns)
+            rows.append(HeatRow(cause, total, _behind(query, cause=code), cells))
+    return tuple(rows)
+
+
+def _cell(query: FailuresQuery, column: Column, code: str, counts: Counts) -> HeatCell | None:
+    count = counts[(column.provider, column.model)].get(code, 0)
+    if not count:
+        return None
+    rate = rate_of(count, column.tried, stopping=column.stopping)
+    behind = _behind(query, cause=code, provider=column.provider, model=column.model)
+    return HeatCell(rate, round(100 * (count / column.tried) ** 0.5, 1), behind)
+
+
+def _behind(query: FailuresQuery, **fields: Any) -> str:
+    """The list of trials that a count stands for."""
+    demo = "1" if query.scope == "demo" and not query.run else ""
+    return TrialFilter(run=query.run, demo=demo, **fields).query()
+
+
+def _clusters(query: FailuresQuery) -> tuple[Cluster, ...]:
+    """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
+    bad = _in_scope(Trial.objects.filter(~Q(cause="")).exclude(cause_signature=""), query)
+    counted = bad.values("cause_signature").annotate(
+        count=Count("pk"),
+        runs=Count("run_id", distinct=True),
+        first_seen=Min("finished_at"),
+        exemplar=Min("pk"),
+    )
+    lines = list(counted.order_by("-count", "cause_signature")[:MOST_CLUSTERS])
+    ids = [line["exemplar"] for line in lines]
+    exemplars = Trial.objects.only("sentence", "scenario", "cause").in_bulk(ids)
+    nearest = _nearest(ids)
+    return tuple(_cluster(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
+
+
+def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, nearest: Mapping[int, int]) -> Cluster:
+    signature = line["cause_signature"]
+    return Cluster(
+        signature=signature,
+        cause=all_causes().get(trial.cause),
+        scenario=trial.scenario,
+        place=" · ".join(signature.split(" · ")[2:]),
+        count=line["count"],
+        runs=line["runs"],
+        first_seen=line["first_seen"],
+        exemplar=trial.pk,
+        sentence=trial.sentence,
+        nearest=nearest.get(trial.pk),
+        query=_behind(query, cluster=signature),
+    )
+
+
+def _nearest(ids: list[int]) -> Mapping[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAREST, [ids])
+        return dict(cursor.fetchall())
+
+
+def _sights(query: FailuresQuery) -> tuple[Sight, ...]:
+    """() unless one run was asked for."""
+    if not query.run:
+        return ()
+    with connection.cursor() as cursor:
+        cursor.execute(_SEEN, [query.run, MOST_SIGHTS])
+        lines = [line for line in cursor.fetchall() if line[0] in all_causes()]
+    return tuple(
+        Sight(all_causes()[code], path, trials, times, mended, _behind(query, seen=code))
+        for code, path, trials, times, mended in lines
+    )
+
+
+def get_codes() -> Mapping[str, tuple[WireCause, ...]]:
+    """Every cause of the taxonomy, by group."""
+    groups: dict[str, list[WireCause]] = defaultdict(list)
+    for cause in all_causes().values():
+        groups[cause.group].append(cause)
+    return {group: tuple(causes) for group, causes in groups.items()}
+
+
+def get_cause(code: str) -> WireCause | None:
+    return all_causes().get(code)

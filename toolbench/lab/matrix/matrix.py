@@ -1,0 +1,367 @@
+"""The matrix: rows are what was asked of which model, sums of cells by configuration. No trial is read for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+from zlib import crc32
+
+from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
+from django.db.models import F, Max, Min, Q, QuerySet
+
+from toolbench.evals.statistics import P95_LEAST
+from toolbench.lab.counts.metrics import METRICS, Counted, Figure, Metric, value_of
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
+from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
+from toolbench.lab.models import Cell, Provider, PublishedCell, Run
+from toolbench.lab.traces.trials import NONE, STREAMED, WHOLE, TrialFilter
+
+ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
+LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
+KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
+USUAL_GROUP = "tools"
+RUN_CHOICES = 12
+NAMED = 2  # scenarios
+FAR_APART = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSums:
+    """One scenario of a row. p95 only from cells with 60 or more answers."""
+
+    scenario: str
+    control: bool
+    tally: Tally
+    p50: Figure | None
+    p95: Figure | None
+    first_token: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """`tally` sums the tool scenarios, `control` the controls beside them. Exactly one of `rate` and `figure` is what
+    the metric asks for; both None: nothing to show. `key` names the row in the address. `prompt` is the prompt version
+    where rows are split by it, else None."""
+
+    key: str
+    provider: str
+    kind: str
+    model: str
+    name: str
+    profile: str
+    asked: Mapping[str, str]
+    again: bool
+    tally: Tally
+    control: Tally
+    rate: Rate | None
+    figure: Figure | None
+    p50: Figure | None
+    p95: Figure | None
+    scenarios: tuple[ScenarioSums, ...]
+    config_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    simulated: bool
+    local: bool  # shares this machine: its latency takes no part in decisions
+    mixed_upstreams: bool
+    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine, scenario versions
+    published: str
+    trials: TrialFilter  # those behind the dots
+    prompt: str | None = None
+
+    @property
+    def counted(self) -> Counted:
+        parts = tuple(one.tally for one in self.scenarios if not one.control)
+        first_token = _span(one.first_token for one in self.scenarios)
+        return Counted(self.tally, self.control, parts, self.p50, self.p95, first_token)
+
+    @property
+    def trials_query(self) -> str:
+        return self.trials.query()
+
+    @property
+    def applicable(self) -> bool:
+        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+
+    @property
+    def failed_in(self) -> str:
+        """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
+        worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
+        rest = sum(count for count, _ in worst[NAMED:])
+        return ", ".join(
+            [*(f"{name} {count}" for count, name in worst[:NAMED]), *([f"{rest} elsewhere"] if rest else [])]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Against the target: rows that clear it, that are undecided, that lie below. `overlapping` counts the
+    other rows that cannot be told from the best by their intervals; 0 when one row stands alone above the rest."""
+
+    trials: int
+    clears: int
+    undecided: int
+    below: int
+    overlapping: int
+    control: Rate
+    infra: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    query: MatrixQuery
+    metric: Metric
+    groups: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
+    same: Mapping[str, str]  # what is asked in the same way in every row
+    varies: tuple[str, ...]
+    summary: Summary
+    scenario_groups: tuple[str, ...]
+    runs: tuple[Run, ...]  # to choose from
+    warnings: tuple[str, ...]
+    prompts: tuple[str, ...]  # versions to choose from
+
+    @property
+    def rows(self) -> tuple[MatrixRow, ...]:
+        return tuple(row for _, rows in self.groups for row in rows)
+
+
+def get_matrix(query: MatrixQuery) -> Matrix:
+    """Four queries, whatever the number of runs and trials."""
+    found = _sums(query)
+    present = {line["scenario_group"] for line in found} - {"control"}
+    group = query.group if query.group in present else _usual(present)
+    query = replace(query, group="" if group == _usual(present) else group)
+    published = _published()
+    tried = (_row(lines, query, group, published) for lines in _grouped(found))
+    rows = _marked([row for row in tried if row is not None])
+    same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
+    return Matrix(
+        query=query,
+        metric=METRICS[query.metric],
+        groups=tuple((name, tuple(some)) for name, some in groupby(rows, key=lambda row: row.provider)),
+        same={LABELS.get(name, name): value for name, value in same.items() if value},
+        varies=tuple(name for name in ASKED if name not in same),
+        summary=_summary(rows),
+        scenario_groups=tuple(sorted(present, key=lambda name: (name != USUAL_GROUP, name))),
+        runs=tuple(_runs_of(query).order_by("-id")[:RUN_CHOICES]),
+        warnings=_warnings(rows, found),
+        prompts=_prompts(query),
+    )
+
+
+def settled(query: MatrixQuery) -> MatrixQuery:
+    """The query with a scope: where none was asked for, one's own runs if there are any, else the published figures.
+    One query at most."""
+    if query.scope:
+        return query
+    own = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
+    return replace(query, scope="real" if own else "published")
+
+
+def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
+    """The cells a scope means. Simulated and imported runs are only in scopes of their own or when they are named."""
+    cells = Cell.objects.filter(run__deleted_at=None)
+    if query.prompt not in ("", SPLIT):
+        cells = cells.filter(prompt_version=query.prompt)
+    if query.scope == "runs":
+        return cells.filter(run_id__in=query.runs)
+    return cells.filter(run__in=_runs_of(query))
+
+
+def _runs_of(query: MatrixQuery) -> QuerySet[Run]:
+    """The runs of a scope; under `runs` those to choose from beside the named ones."""
+    kept = Run.objects.filter(deleted_at=None)
+    if query.scope == "imported":
+        return kept.filter(imported=True)
+    return kept.filter(imported=False, simulated=query.scope == "demo")
+
+
+def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
+    cells = scope_cells(query)
+    if query.q:
+        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
+    key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
+    split = ("prompt_version",) if query.prompt == SPLIT else ()
+    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario")
+    enough = Q(answered__gte=P95_LEAST)
+    lines = (
+        cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
+    )
+    summed = lines.annotate(
+        **sums(),
+        p50_low=Min("p50_ms"),
+        p50_high=Max("p50_ms"),
+        p95_low=Min("p95_ms", filter=enough),
+        p95_high=Max("p95_ms", filter=enough),
+        token_low=Min("first_token_p50_ms"),
+        token_high=Max("first_token_p50_ms"),
+        config_ids=ArrayAgg("config_id", distinct=True),
+        run_ids=ArrayAgg("run_id", distinct=True),
+        hashes=ArrayAgg("config__policy_hash", distinct=True),
+        engines=ArrayAgg("run__engine_version", distinct=True),
+        versions=ArrayAgg("scenario_version", distinct=True),
+        simulated=BoolOr("run__simulated"),
+        imported=BoolOr("run__imported"),
+        mixed_upstreams=BoolOr("config__mixed_upstreams"),
+        first=Min("run__created_at"),
+        last=Max("run__created_at"),
+    )
+    return [dict(line) for line in summed.order_by(*identity)]
+
+
+def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        groups.setdefault((*(line[name] for name in KEY), line.get("prompt_version")), []).append(line)
+    return list(groups.values())
+
+
+def _row(
+    lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
+) -> MatrixRow | None:
+    """None when nothing of the chosen group was tried."""
+    tried = [line for line in lines if line["scenario_group"] == group]
+    if not tried:
+        return None
+    shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
+    scenarios = tuple(_scenario(line) for line in shown)
+    tally = pooled(one.tally for one in scenarios if not one.control)
+    control = pooled(one.tally for one in scenarios if one.control)
+    first = lines[0]
+    config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
+    run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
+    metric = METRICS[query.metric]
+    prompt = first["prompt_version"] if query.prompt == SPLIT else None
+    row = MatrixRow(
+        key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
+        provider=first["provider_name"],
+        kind=first["provider_kind"],
+        model=first["model_name"],
+        name=first["model_name"].rpartition("/")[2],
+        profile=first["profile"],
+        asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
+        again=False,
+        tally=tally,
+        control=control,
+        rate=None,
+        figure=None,
+        p50=_span(one.p50 for one in scenarios),
+        p95=_span(one.p95 for one in scenarios),
+        scenarios=scenarios,
+        config_ids=config_ids,
+        run_ids=run_ids,
+        simulated=any(line["simulated"] for line in shown),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
+        differing=_differing(shown),
+        published=published.get((first["model_name"], first["profile"]), ""),
+        trials=_trials(first, query, group="control" if metric.of_control else group),
+        prompt=prompt,
+    )
+    value = value_of(metric, row.counted, target=query.target)
+    return replace(row, rate=value.rate, figure=value.figure)
+
+
+def _scenario(line: dict[str, Any]) -> ScenarioSums:
+    return ScenarioSums(
+        scenario=line["scenario"],
+        control=line["control"],
+        tally=tally_of(line),
+        p50=Figure(line["p50_low"], line["p50_high"], "ms") if line["p50_low"] is not None else None,
+        p95=Figure(line["p95_low"], line["p95_high"], "ms") if line["p95_low"] is not None else None,
+        first_token=Figure(line["token_low"], line["token_high"], "ms") if line["token_low"] is not None else None,
+    )
+
+
+def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
+    found = {
+        "settings": len({one for line in lines for one in line["hashes"]}) > 1,
+        "engine": len({one for line in lines for one in line["engines"]}) > 1,
+        "scenario versions": any(len(line["versions"]) > 1 for line in lines),
+    }
+    return tuple(what for what, differs in found.items() if differs)
+
+
+def _span(figures: Iterable[Figure | None]) -> Figure | None:
+    known = [figure for figure in figures if figure]
+    return Figure(min(one.low for one in known), max(one.high for one in known), known[0].unit) if known else None
+
+
+def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
+    """Exactly the trials that a row of this identity counts."""
+    return TrialFilter(
+        runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
+        group=group,
+        provider=line["provider_name"],
+        provider_kind=line["provider_kind"],
+        model=line["model_name"],
+        profile=line["profile"],
+        strategy=line["strategy"],
+        method=line["method"],
+        examples=line["examples"] or NONE,
+        tool_use_mode=line["tool_use_mode"],
+        instance_kind=line["instance_kind"],
+        stream=STREAMED if line["stream"] else WHOLE,
+        demo="1" if query.scope == "demo" else "",
+        prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
+        imported="1" if query.scope == "imported" else "",
+    )
+
+
+def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
+    """Says of each row whether the one above has the same model at the same provider."""
+    pairs = zip(rows, [None, *rows], strict=False)
+    return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
+
+
+def _summary(rows: list[MatrixRow]) -> Summary:
+    judged = [row.rate for row in rows if row.rate and row.rate.n and row.applicable]
+    against = [rate.against for rate in judged]
+    best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
+    near = sum(rate.withheld or rate.high >= best for rate in judged)
+    return Summary(
+        trials=sum(row.tally.done + row.control.done for row in rows),
+        clears=against.count("clears"),
+        undecided=against.count("open"),
+        below=against.count("below"),
+        overlapping=max(near - 1, 0),
+        control=pooled(row.control for row in rows).given_an_answer(),
+        infra=sum(row.tally.infra for row in rows),
+    )
+
+
+def _prompts(query: MatrixQuery) -> tuple[str, ...]:
+    found = scope_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
+    return tuple(found.values_list("prompt_version", flat=True).distinct())
+
+
+def _usual(present: set[str]) -> str:
+    return USUAL_GROUP if USUAL_GROUP in present or not present else min(present)
+
+
+def _published() -> Mapping[tuple[str, str], str]:
+    cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs")
+    return {(model, profile): f"{ok}/{runs}" for model, profile, ok, runs in cells}
+
+
+def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    differing = tuple(dict.fromkeys(what for row in rows for what in row.differing))
+    pooled_rows = [row for row in rows if len(row.run_ids) > 1]
+    apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
+    by_hand = sum(row.tally.added_by_hand for row in rows)
+    retried = sum(row.tally.errors_retried for row in rows)
+    saturated = sum(row.tally.saturated for row in rows)
+    sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
+    found = {
+        "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
+        f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
+        "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
+        f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
+        f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
+        f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
+        "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)

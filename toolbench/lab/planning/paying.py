@@ -1,0 +1,55 @@
+"""How many requests trials may take at most, and asking before many are paid for."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from django.conf import settings
+
+from toolbench.engine.policy import Policy, resolve
+from toolbench.evals.trials import Scenario
+from toolbench.lab.models import Cell, Provider
+from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.planning.run_request import ConfirmationNeeded
+
+FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+
+
+def most_requests(policy: Policy, max_attempts: int, messages: int) -> int:
+    """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
+    the policy allows it, and every request is sent as often as it may be."""
+    asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
+    return messages * policy.max_turns * asked * max(max_attempts, policy.cut_stream_retries + 1)
+
+
+def is_applicable(policy: Policy, scenario: Scenario) -> bool:
+    """With tools off, a scenario about tools says nothing about the model."""
+    return scenario.control or policy.tool_use_mode != "disabled"
+
+
+def frozen_policy(cell: Cell) -> Policy:
+    """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
+    layer = find_scenario(cell.scenario, cell.scenario_version).draw(0, kind="parity").layer
+    return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
+
+
+def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int | None, agreed: int) -> None:
+    """Raises ConfirmationNeeded when so many more trials of these cells, with these policies, may send more paid
+    requests than are sent without asking, and more than the `agreed` number. `cap_left` are the requests that the
+    run's cap still allows."""
+    paid: dict[str, int] = defaultdict(int)
+    for cell, policy, count in trials:
+        config = cell.config
+        if config.provider is None or config.provider_kind in FREE_KINDS:
+            continue
+        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        if is_applicable(policy, scenario):
+            messages = 1 + len(scenario.draw(0, kind="parity").further)
+            paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts, messages)
+    within = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
+    if needs_asking(within) and sum(within.values()) > agreed:
+        raise ConfirmationNeeded(within)
+
+
+def needs_asking(paid: Mapping[str, int]) -> bool:
+    """`paid`: requests by the provider's name."""
+    return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())

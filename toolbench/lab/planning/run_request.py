@@ -1,0 +1,185 @@
+"""What somebody wants tried, and what would come of it: plain values, before anything is written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+
+STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
+
+
+class LaunchRefused(Exception):
+    """A request that cannot be launched: plain sentences by the name of the field they belong to."""
+
+    def __init__(self, errors: dict[str, list[str]]) -> None:
+        self.errors = errors
+        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChoice:
+    """One configuration, spelled out."""
+
+    model: int
+    profile: str = "default"
+    strategy: str = "production"
+    method: str = "native"
+    examples: str = ""
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
+    given; each with every scenario, `trials` times. With `until` (evals.stopping.Until) each cell goes on until it is
+    decided, at most so often. `overrides` is a sparse policy patch above everything but the scenario. Equal requests
+    with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
+    provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit."""
+
+    title: str = ""
+    models: tuple[int, ...] = ()
+    profiles: tuple[str, ...] = ("default",)
+    strategies: tuple[str, ...] = ("production",)
+    methods: tuple[str, ...] = ("native",)
+    examples: tuple[str, ...] = ("",)
+    streams: tuple[bool, ...] = (False,)
+    scenarios: tuple[str, ...] = ()
+    trials: int = 10
+    until: JsonObject = field(default_factory=dict)
+    instance_kind: str = "parity"
+    tool_use_mode: str = "enforced"
+    tool_failure_policy: str = "fatal"
+    tool_allowlist: tuple[str, ...] = ()
+    tool_denylist: tuple[str, ...] = ()
+    overrides: JsonObject = field(default_factory=dict)
+    request_cap: int | None = None
+    token_cap: int | None = None
+    deadline_seconds: float | None = None
+    connect_seconds: float | None = None
+    read_seconds: float | None = None
+    jobs: int | None = None
+    seed: int | None = None
+    purpose: str = ""
+    enforce_applicability: bool = True
+    configs: tuple[ConfigChoice, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """Plain JSON; `from_json` gives an equal request."""
+        plain: JsonObject = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
+        """Raises LaunchRefused for unknown fields and values of the wrong kind."""
+        known = {f.name: f for f in fields(cls)}
+        unknown = sorted(set(value) - set(known))
+        if unknown:
+            raise LaunchRefused({name: [f"There is no field named {name}."] for name in unknown})
+        given: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+        if odd := sorted(name for name, item in given.items() if not _fits(item, getattr(_PLAIN, name))):
+            raise LaunchRefused({name: [f"{name} is of another kind than expected."] for name in odd})
+        try:
+            given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
+        except TypeError as error:
+            raise LaunchRefused(
+                {
+                    "configs": [
+                        "Each configuration has model and, if need be, profile, strategy, method, examples, stream."
+                    ]
+                }
+            ) from error
+        return cls(**given)
+
+
+_PLAIN = RunRequest()
+
+
+def _fits(item: object, plain: object) -> bool:
+    """Whether a value is of the kind of the field's default; None stands for numbers that may be left out."""
+    if plain is None:
+        return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
+    return type(item) is type(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that was asked for and is left out."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConfig:
+    """A configuration as it will be frozen; `layers` are lowest first and without the scenario's. `method` is auto
+    while a probe has to say where it leads."""
+
+    model: int
+    provider: int
+    provider_name: str
+    provider_kind: str
+    model_name: str
+    profile: str
+    options: JsonObject
+    strategy: str
+    method: str
+    examples: str
+    stream: bool
+    layers: tuple[tuple[str, JsonObject], ...]
+    policy_hash: str
+    routing: JsonObject = field(default_factory=dict)  # where the method auto led, and why (lab/probes/routes.py)
+    support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
+    probe: int | None = None  # the probe that said so
+
+    def __str__(self) -> str:
+        streamed = "streamed" if self.stream else ""
+        parts = (self.model_name, self.profile, self.strategy, self.method, self.examples, streamed)
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    """One configuration (its place in the plan) with one scenario. A cell that is not applicable gets its trials, but
+    none of them runs."""
+
+    config: int
+    scenario: str
+    scenario_version: int
+    scenario_group: str
+    control: bool
+    applicable: bool
+    deterministic: bool
+    least_requests: int  # per trial
+    most_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a launch would write. Requests are totals: least when every trial passes without a detour, most when
+    every turn is used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's
+    name, of providers neither local nor simulated."""
+
+    configs: tuple[PlannedConfig, ...]
+    cells: tuple[PlannedCell, ...]
+    skipped: tuple[Skipped, ...]
+    trials: int  # at most, where cells go on until they are decided
+    least_trials: int
+    least_requests: int
+    most_requests: int
+    paid_requests: dict[str, int]
+    needs_confirmation: bool
+
+
+class ConfirmationNeeded(Exception):
+    """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
+
+    def __init__(self, paid_requests: Mapping[str, int]) -> None:
+        self.paid_requests = dict(paid_requests)
+        spent = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
+        super().__init__(f"This may send {spent}. Confirm that it may be paid for.")
+
+    @property
+    def requests(self) -> int:
+        return sum(self.paid_requests.values())

@@ -1,0 +1,132 @@
+"""Where the method auto leads: decided at the launch where enough is known, else when the model's probe is done.
+
+`RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known}; {} for a method that was
+named."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from toolbench.engine.capabilities import Capabilities, Effective
+from toolbench.engine.capability_layers import PREFIX, capability_layers
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import resolve
+from toolbench.engine.presets import Layers
+from toolbench.engine.routing import AUTO, Route, route
+from toolbench.lab.counts.cells import mark_stale
+from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
+from toolbench.lab.planning.policy_hash import policy_hash
+from toolbench.lab.planning.strategies import read_strategy
+from toolbench.lab.planning.support import after_probe
+from toolbench.lab.probes.capabilities import effective_of
+from toolbench.lab.processes.waking import wake
+
+ROUTING = "routing"
+_ABOVE = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
+_CHOSEN = ("preset ", "workaround ")
+_ENDED = (Run.State.CANCELLED, Run.State.CANCELLING, Run.State.FINISHED)
+
+
+def must_probe(known: Capabilities) -> bool:
+    """Whether nothing says if the model calls tools."""
+    return known.supports_tool_use is None and known.tools_field in (None, "accepted")
+
+
+def way(layers: Layers, effective: Effective) -> Route:
+    """The first of the policy's paths that the endpoint is able to take."""
+    return route(resolve(layers).policy.paths, effective.capabilities)
+
+
+def with_route(layers: Layers, chosen: Route) -> Layers:
+    """The layers with the method that was chosen, above what the launch asked of every configuration."""
+    patch: JsonObject = {"method": chosen.method}
+    if chosen.constraint:
+        patch["constraint"] = chosen.constraint
+    rest = tuple((name, below) for name, below in layers if name != ROUTING)
+    return (*rest[:1], (ROUTING, patch), *rest[1:])
+
+
+def with_capabilities(layers: Layers, strategy: str, effective: Effective) -> Layers:
+    """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
+    workarounds, profile, overrides. Strategy raw goes without. Raises PolicyError."""
+    rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
+    if strategy == "raw":
+        return rest
+    policy = resolve(rest).policy
+    fitting = capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
+    place = next((at for at, (name, _) in enumerate(rest) if _is_above(name)), len(rest))
+    return (*rest[:place], *fitting, *rest[place:])
+
+
+def _is_above(name: str) -> bool:
+    return name in _ABOVE or name.startswith(_CHOSEN)
+
+
+def routing_of(chosen: Route, effective: Effective) -> JsonObject:
+    """What is kept of a decision."""
+    known = {
+        name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
+        for name, value in effective.capabilities.known().items()
+    }
+    return {"asked": AUTO, **chosen.to_json(), "known": known}
+
+
+def waiting_models(run: Run) -> list[Model]:
+    """The models whose probe the run waits for."""
+    ids = RunConfig.objects.filter(run=run, method=AUTO).values_list("model_id", flat=True)
+    return list(Model.objects.filter(pk__in=ids).select_related("provider"))
+
+
+def settle(model_id: int) -> int:
+    """Decides for configurations that waited for this model's probe, unless one is still open; returns how many. What
+    could not be told counts as unknown, and native is tried then."""
+    if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
+        return 0
+    waiting = RunConfig.objects.filter(model_id=model_id, method=AUTO).exclude(run__state__in=_ENDED)
+    configs = list(waiting.select_related("run"))
+    if configs:
+        model = Model.objects.select_related("provider").get(pk=model_id)
+        effective = effective_of(model)
+        support = after_probe(model_id, effective)
+        with transaction.atomic():
+            for config in configs:
+                _decide(config, effective, support=support)
+            transaction.on_commit(lambda: wake([model.provider_id]))
+    return len(configs)
+
+
+def settle_all() -> int:
+    """For all that wait although no probe is open: a wake-up was lost."""
+    waiting = RunConfig.objects.filter(method=AUTO, model__isnull=False).exclude(run__state__in=_ENDED)
+    return sum(settle(model_id) for model_id in set(waiting.values_list("model_id", flat=True)) if model_id)
+
+
+def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
+    layers: Layers = tuple((name, patch) for name, patch in config.layers)
+    layers = with_capabilities(layers, read_strategy(config.strategy).base, effective)
+    chosen = way(layers, effective)
+    if chosen.method:
+        layers = with_route(layers, chosen)
+    RunConfig.objects.filter(pk=config.pk, method=AUTO).update(
+        method=chosen.method or "none",
+        layers=[[name, patch] for name, patch in layers],
+        policy_hash=policy_hash(resolve(layers).policy),
+        routing=routing_of(chosen, effective),
+        **support,
+    )
+    if not chosen.method:
+        refuse(config, chosen.reason)
+
+
+def refuse(config: RunConfig, why: str) -> None:
+    """Ends what waits of a configuration before its first request: not applicable, with the reason."""
+    waiting = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
+    cells: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))
+    waiting.update(
+        state=Trial.State.DONE,
+        outcome=Trial.Outcome.NOT_APPLICABLE,
+        failure_class="no_path",
+        sentence=why[:4000],
+    )
+    mark_stale(cells)

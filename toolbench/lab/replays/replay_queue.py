@@ -1,0 +1,139 @@
+"""What-ifs and re-judgements over more trials than a page can wait for: a row each, worked through by a worker in
+batches that show how far it is. A row that no worker is at is found by the sweep."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from urllib.parse import parse_qs
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from toolbench.engine.errors import PolicyError
+from toolbench.lab.models import Replay, Run
+from toolbench.lab.processes.waking import wake_replays
+from toolbench.lab.replays.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
+from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
+from toolbench.lab.replays.what_if_plan import WhatIf
+
+BATCH = 40
+LEASE = timedelta(seconds=60)
+REJUDGE = "rejudge"  # kind of a row, whose scope is a run
+MOST_REJUDGED = 200  # while a page is waited for
+MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
+
+
+def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
+    """The row of this address: a new one, one that is under way, or a finished one. Wakes a worker where none is at
+    it. A finished one of fewer trials than there are now is done again."""
+    total = scope.trials().count()
+    with transaction.atomic():
+        row, made = Replay.objects.select_for_update().get_or_create(
+            kind=scope.kind,
+            scope_id=scope.id,
+            query=asked.query(),
+            defaults={"total": total, "requests_before": run.requests_reserved},
+        )
+        if row.state == Replay.State.DONE and row.total != total:
+            row.delete()
+            return ask_replay(scope, asked, run)
+        waiting = Replay.objects.filter(pk=row.pk).filter(_free())
+        if made or waiting.exists():
+            transaction.on_commit(lambda: wake_replays([row.pk]))
+    return row
+
+
+def ask_rejudging(run: Run) -> Rejudged | None:
+    """Judges a small run at once; of a larger one None: a worker judges it, soon."""
+    ids = list(of_run(run.pk).values_list("pk", flat=True))
+    if len(ids) <= MOST_REJUDGED:
+        return rejudge(ids)
+    with transaction.atomic():
+        rows = Replay.objects.filter(kind=REJUDGE, scope_id=run.pk)
+        rows.filter(state=Replay.State.DONE).delete()
+        row, _ = rows.get_or_create(
+            kind=REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
+        )
+        transaction.on_commit(lambda: wake_replays([row.pk]))
+    return None
+
+
+def rejudging_of(run: Run) -> Replay | None:
+    """The re-judgement of the run that is waited for."""
+    return Replay.objects.filter(kind=REJUDGE, scope_id=run.pk).exclude(state=Replay.State.DONE).first()
+
+
+def waiting_replays() -> tuple[int, ...]:
+    """Rows that no worker is at: their wake-up was lost, or their worker."""
+    return tuple(Replay.objects.filter(_free()).order_by("pk").values_list("pk", flat=True))
+
+
+def work_replay(replay_id: int) -> None:
+    """Claims the row and works through its trials; returns at once where another worker is at it or it is done."""
+    lease = uuid4()
+    mine = Replay.objects.filter(pk=replay_id)
+    if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
+        return
+    row, held = mine.get(), mine.filter(lease=lease)
+    if row.kind == REJUDGE:
+        _rejudge(row, held)
+    else:
+        _replay(row, held)
+
+
+def _rejudge(row: Replay, held: QuerySet[Replay]) -> None:
+    """Each batch is kept: whoever takes the row up again finds those trials judged."""
+    done = Rejudged()
+    for _ in rejudge_by_batches(list(of_run(row.scope_id).values_list("pk", flat=True)), done):
+        if not held.update(done=done.looked, lease_until=Now() + LEASE):
+            return
+    held.update(state=Replay.State.DONE, finished_at=Now(), lease=None)
+
+
+def _replay(row: Replay, held: QuerySet[Replay]) -> None:
+    asked = WhatIf.from_query(parse_qs(row.query))
+    ids = Scope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
+    counts: Counts = Counter()
+    listed: list[Change] = []
+    assumed: set[str] = set()
+    try:
+        replayed = replay(list(ids), asked.apply)
+        while batch := [change_of(one) for one in islice(replayed, BATCH)]:
+            counts += counted(batch)
+            listed += [one for one in batch if one.flips or one.after == UNKNOWN][: MOST_LISTED - len(listed)]
+            assumed.update(name for one in batch for name in one.assumed)
+            if not held.update(done=counts.total(), lease_until=Now() + LEASE):
+                return
+    except PolicyError as error:
+        held.update(refused=f"These settings do not go together: {error}")
+    held.update(
+        state=Replay.State.DONE,
+        counts=[[*key, count] for key, count in counts.items()],
+        listed=[dataclasses.asdict(one) for one in listed],
+        assumed=sorted(assumed),
+        finished_at=Now(),
+        lease=None,
+    )
+
+
+def counts_of(row: Replay) -> Counts:
+    return Counter({tuple(key): count for *key, count in row.counts})
+
+
+def changes_of(row: Replay) -> tuple[Change, ...]:
+    return tuple(_change(one) for one in row.listed)
+
+
+def _change(stored: Mapping[str, object]) -> Change:
+    assumed = stored["assumed"]
+    assert isinstance(assumed, Sequence)
+    return Change(**{**stored, "assumed": tuple(assumed)})  # type: ignore[arg-type]  # as asdict wrote it
+
+
+def _free() -> Q:
+    return Q(state=Replay.State.QUEUED) | Q(state=Replay.State.RUNNING, lease_until__lt=Now())

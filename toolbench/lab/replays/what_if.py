@@ -1,0 +1,148 @@
+"""What other settings would have made of stored answers: trial by trial pass, fail, or unknown from a step on. No
+request is sent."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count, Min, QuerySet
+
+from toolbench.evals.intervals import FIXED, Stopping
+from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.models import Cell, Trial
+from toolbench.lab.replays.replaying import Replayed
+
+UNKNOWN = "unknown"
+KINDS = ("trial", "cell", "run")
+_DEADLINE = "DEADLINE_EXCEEDED"
+
+
+class NothingToReplay(Exception):
+    """The trial, cell or run is not there, or has no finished trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose trials: of one `kind` (trial, cell or run) by its id."""
+
+    kind: str
+    id: int
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "Scope":
+        """The first kind that is named. Raises NothingToReplay."""
+        for kind in KINDS:
+            given = query.get(kind, "")
+            if given.isascii() and given.isdigit() and len(given) < 19:
+                return cls(kind, int(given))
+        raise NothingToReplay("Choose a trial, a cell or a run: open one and follow its link What if.")
+
+    def trials(self) -> QuerySet[Trial]:
+        """The finished ones, in the order they were planned."""
+        name = "pk" if self.kind == "trial" else f"{self.kind}_id"
+        done = Trial.objects.filter(state=Trial.State.DONE, run__deleted_at=None)
+        return done.filter(**{name: self.id}).order_by("position")
+
+    def stopping(self) -> Stopping:
+        cells = Cell.objects.filter(pk__in=self.trials().order_by().values("cell_id"))
+        ended = cells.aggregate(error=Min("error"), cells=Count("pk"))
+        return Stopping(ended["error"], ended["cells"])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One trial before and after. `after` is an outcome or unknown; `unknown_from` is the step, `why` what is not
+    known, or what went wrong. `left_out_after`: our own deadline, left out of success given an answer."""
+
+    trial: int
+    scenario: str
+    index: int
+    before: str
+    after: str
+    left_out_before: bool
+    left_out_after: bool
+    unknown_from: int | None
+    why: str
+    assumed: tuple[str, ...]
+
+    @property
+    def flips(self) -> bool:
+        return self.after not in (self.before, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Success given an answer under other settings: every unknown a failure, and every unknown a pass."""
+
+    least: Rate
+    most: Rate
+
+    @property
+    def known(self) -> bool:
+        return self.least.k == self.most.k
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    before: Rate
+    after: Bounds
+    flips: tuple[tuple[str, str, int], ...]  # before, after, how many
+    unknown: int
+    same: int
+
+    @property
+    def sentence(self) -> str:
+        parts = [f"{count} {before} → {after}" for before, after, count in self.flips]
+        parts += [f"{self.unknown} unknown"] if self.unknown else []
+        parts += [f"{self.same} unchanged"] if self.same else []
+        return ", ".join(parts)
+
+
+def change_of(replayed: Replayed) -> Change:
+    trial, columns = replayed.trial, replayed.columns
+    unknown = replayed.unknown_from is not None
+    after = UNKNOWN if unknown else trial.outcome if replayed.never_sent else columns["outcome"]
+    end = trial.end if unknown or replayed.never_sent else columns["end"]
+    return Change(
+        trial=trial.pk,
+        scenario=trial.scenario,
+        index=trial.index,
+        before=trial.outcome,
+        after=after,
+        left_out_before=trial.end == _DEADLINE,
+        left_out_after=not unknown and end == _DEADLINE,
+        unknown_from=replayed.unknown_from,
+        why=replayed.why if unknown or replayed.never_sent else columns["sentence"],
+        assumed=replayed.assumed,
+    )
+
+
+Counts = Counter[tuple[str, str, bool, bool]]
+
+
+def counted(changes: Iterable[Change]) -> Counts:
+    """How many trials went from which outcome to which, and whether either is left out of success given an answer."""
+    return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
+
+
+def totals(counts: Counts, stopping: Stopping = FIXED) -> Totals:
+    """`stopping` says how the trials themselves ended: other settings read the same ones."""
+
+    def those(place: int, words: tuple[str, ...]) -> int:
+        return sum(count for key, count in counts.items() if key[place] in words and not key[place + 2])
+
+    flips: Counter[tuple[str, str]] = Counter()
+    for (before, after, *_), count in counts.items():
+        if after not in (before, UNKNOWN):
+            flips[before, after] += count
+    unknown = those(1, (UNKNOWN,))
+    answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
+    return Totals(
+        before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
+        after=Bounds(
+            rate_of(passed, answered, stopping=stopping), rate_of(passed + unknown, answered, stopping=stopping)
+        ),
+        flips=tuple((*pair, count) for pair, count in flips.most_common()),
+        unknown=unknown,
+        same=counts.total() - unknown - flips.total(),
+    )

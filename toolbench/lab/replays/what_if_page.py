@@ -1,0 +1,106 @@
+"""The what-if page: a trial, a cell or a run, other settings, and what they would have made of its answers."""
+
+from dataclasses import dataclass, replace
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.formats import names as format_names
+from toolbench.engine.presets import STRATEGIES
+from toolbench.lab.models import Replay, Run
+from toolbench.lab.replays.ablation import Ablation, ablate, transforms_in
+from toolbench.lab.replays.replay_queue import ask_replay, changes_of, counts_of
+from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.what_if import Change, NothingToReplay, Scope, Totals, change_of, counted, totals
+from toolbench.lab.replays.what_if_plan import LIMITS, WhatIf, all_presets
+
+MOST_AT_ONCE = 100  # trials replayed while a page is waited for
+MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfPage:
+    """`changes` is () and `totals` None before anything was chosen; `refused` says why it cannot be replayed.
+    `requests` is what the run had sent before, and has sent now."""
+
+    scope: Scope
+    asked: WhatIf
+    run: Run
+    trials: int
+    requests: tuple[int, int]
+    strategies: tuple[str, ...]
+    presets: tuple[str, ...]
+    formats: tuple[str, ...]
+    limits: tuple[tuple[str, int | None], ...]
+    changes: tuple[Change, ...] = ()
+    totals: Totals | None = None
+    ablations: tuple[Ablation, ...] = ()
+    assumed: tuple[str, ...] = ()
+    refused: str = ""
+    hint: str = ""
+    waiting: Replay | None = None
+
+
+def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> WhatIfPage:
+    """Many trials are replayed by a worker: then `waiting` is its row. Raises NothingToReplay. To be called in a
+    thread without an event loop."""
+    ids = list(scope.trials().values_list("pk", flat=True)[: MOST_AT_ONCE + 1])
+    if not ids:
+        raise NothingToReplay(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
+    run = Run.objects.get(trials=ids[0])
+    if len(ids) > MOST_AT_ONCE:
+        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()))
+    page = _blank(scope, asked, run, len(ids))
+    try:
+        changes = tuple(change_of(one) for one in replay(ids, asked.apply))
+        names = transforms_in(ids, asked) if with_ablation else ()
+        few = len(names) * len(ids) <= MOST_ABLATIONS
+        ablations = ablate(ids, asked, names, changes) if names and few else ()
+    except PolicyError as error:
+        return replace(page, refused=f"These settings do not go together: {error}")
+    return replace(
+        page,
+        requests=(page.requests[0], _requests(run)),
+        changes=changes,
+        totals=totals(counted(changes), scope.stopping()),
+        ablations=ablations,
+        hint="" if few else "Too many trials to leave out each transform: choose a cell.",
+        assumed=tuple(sorted({name for one in changes for name in one.assumed})),
+    )
+
+
+def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
+    if page.asked == WhatIf():
+        return replace(
+            page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
+        )
+    row = ask_replay(page.scope, page.asked, page.run)
+    if row.state != Replay.State.DONE or row.refused:
+        return replace(page, waiting=None if row.refused else row, refused=row.refused)
+    return replace(
+        page,
+        requests=(row.requests_before, page.requests[1]),
+        changes=changes_of(row),
+        totals=totals(counts_of(row), page.scope.stopping()),
+        hint="Only trials that flip or are unknown are listed, at most 500 of them.",
+        assumed=tuple(row.assumed),
+    )
+
+
+def _requests(run: Run) -> int:
+    """How many requests the run has counted before they were sent."""
+    return int(Run.objects.values_list("requests_reserved", flat=True).get(pk=run.pk))
+
+
+def _blank(scope: Scope, asked: WhatIf, run: Run, trials: int) -> WhatIfPage:
+    given = dict(asked.limits)
+    sent = _requests(run)
+    return WhatIfPage(
+        scope=scope,
+        asked=asked,
+        run=run,
+        trials=trials,
+        requests=(sent, sent),
+        strategies=tuple(STRATEGIES),
+        presets=tuple(all_presets()),
+        formats=tuple(format_names()),
+        limits=tuple((name, given.get(name)) for name in LIMITS),
+    )

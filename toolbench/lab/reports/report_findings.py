@@ -1,0 +1,111 @@
+"""What a run shows, by rule: every sentence follows from counts and intervals, none from taste."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals import failures
+from toolbench.lab.command.eval_text import rate_text
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import tally
+from toolbench.lab.models import Cell
+from toolbench.lab.reports.report_summary import ConfigReport
+
+NO_DIFFERENCE = "no clear difference"
+MOST_QUIRKS = 12
+Quirks = Counter[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`about` is hardest_scenario, most_frequent_cause, quirk or profiles."""
+
+    about: str
+    sentence: str
+
+
+def findings(reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: Quirks) -> tuple[Finding, ...]:
+    """`quirks` counts trials by (model, kind, name)."""
+    return (
+        *_hardest(cells),
+        *_most_frequent(reports),
+        *_quirks(quirks),
+        *_profiles(reports),
+    )
+
+
+def _hardest(cells: Sequence[Cell]) -> Iterator[Finding]:
+    scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
+    rates = {name: tally(c for c in cells if c.scenario == name).given_an_answer() for name in scenarios}
+    tried = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
+    if len(tried) < 2:
+        return
+    (rate, name), (_, second) = tried[:2]
+    alone = not any(one.withheld for one, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
+    doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
+    yield Finding("hardest_scenario", f"Hardest scenario: {name}, {rate_text(rate)}{doubt}.")
+
+
+def _most_frequent(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
+    rows = [row for report in reports for row in report.rows if row["toolbench"]["failure_class"]]
+    found = Counter(row["toolbench"]["failure_class"] for row in rows)
+    if not found:
+        yield Finding("most_frequent_cause", "No trial failed.")
+        return
+    code, count = min(found.items(), key=lambda pair: (-pair[1], pair[0]))
+    known = {row.code: row.sentence for row in failures.all_classes()}
+    sentence = f" {known[code]}" if code in known else ""
+    yield Finding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
+
+
+def _quirks(quirks: Quirks) -> Iterator[Finding]:
+    for (model, kind, name), count in sorted(quirks.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_QUIRKS]:
+        verb = "changed something" if kind == "transform" else "was found"
+        yield Finding("quirk", f"{model}: {name} {verb} in {_trials(count)}.")
+    if len(quirks) > MOST_QUIRKS:
+        yield Finding("quirk", f"{len(quirks) - MOST_QUIRKS} more, each in fewer trials.")
+
+
+def _trials(count: int) -> str:
+    return "1 trial" if count == 1 else f"{count} trials"
+
+
+def _profiles(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
+    """Per model, between configurations that differ in nothing but the profile; those that cannot be told apart in
+    one sentence."""
+    groups = _by_profile(reports)
+    alike: list[str] = []
+    for key, rates in groups.items():
+        ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
+        best, worst = rates[ordered[0]], rates[ordered[-1]]
+        if best.low > worst.high:
+            both = f"best profile {ordered[0]}, {rate_text(best)}; worst {ordered[-1]}, {rate_text(worst)}"
+            yield Finding("profiles", f"{_named(key, groups)}: {both}.")
+        elif len(rates) > 1:
+            alike.append(_named(key, groups))
+    if alike:
+        yield Finding("profiles", f"Between the profiles of {', '.join(alike)}: {NO_DIFFERENCE}.")
+
+
+def _by_profile(reports: Sequence[ConfigReport]) -> dict[tuple[str, ...], dict[str, Rate]]:
+    """Success of the tool scenarios given an answer; what has no interval is left out."""
+    groups: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
+    for report in reports:
+        config, label = report.config, report.label
+        asked = (label.strategy, label.fallback_profile, config.method, config.examples)
+        rate = report.rates.tools.given_an_answer()
+        if rate.n and not rate.withheld:
+            groups[config.model_name, config.provider_name, *asked][config.profile] = rate
+    return groups
+
+
+def _named(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
+    """The model, with what else tells its groups apart."""
+    same_model = [other for other in groups if other[0] == key[0]]
+    more = [part for place, part in enumerate(key) if len({other[place] for other in same_model}) > 1]
+    return f"{key[0]} ({', '.join(part or 'no examples' for part in more)})" if more else key[0]
+
+
+def findings_json(found: Sequence[Finding]) -> list[JsonObject]:
+    return [{"about": one.about, "sentence": one.sentence} for one in found]

@@ -1,0 +1,88 @@
+"""What a configuration is called in a report: the case study's names for its dimensions, and one label that holds the
+model and only what varies in the run."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+
+from toolbench.lab.models import RunConfig
+from toolbench.lab.planning.strategies import WITH, WITHOUT, read_strategy
+
+TAG_FALLBACK = "content_tag_tool_call_fallback"
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLabel:
+    """`label` names the configuration in the run, `file` begins the names of its trials' files."""
+
+    label: str
+    file: str
+    strategy: str
+    fallback_profile: str
+
+
+def config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
+    """By the configuration's id; labels and files are unique in the run."""
+    split = {config.pk: split_strategy(config.strategy) for config in configs}
+    varies = _varying(configs, split)
+    labels = _unique([":".join(_parts(config, split[config.pk], varies)) for config in configs], "#")
+    files = _unique([safe(label) for label in labels], "__")
+    return {
+        config.pk: ConfigLabel(label, file, *split[config.pk])
+        for config, label, file in zip(configs, labels, files, strict=True)
+    }
+
+
+def split_strategy(strategy: str) -> tuple[str, str]:
+    """The strategy and the fallback profile: fallback_on or fallback_off in a fallback matrix, else best_effort."""
+    words = read_strategy(strategy)
+    for sign, own, profile in ((WITH, words.more, "fallback_on"), (WITHOUT, words.less, "fallback_off")):
+        if TAG_FALLBACK in own:
+            return strategy.replace(f"{sign}{TAG_FALLBACK}", ""), profile
+    return strategy, "best_effort"
+
+
+def safe(text: str) -> str:
+    """The case study's rule for names of files."""
+    return _UNSAFE.sub("__", text)
+
+
+def _varying(configs: Sequence[RunConfig], split: dict[int, tuple[str, str]]) -> set[str]:
+    profiles = {config.profile for config in configs}
+    providers = {(config.model_name, config.provider_name) for config in configs}
+    found = {
+        "profile": len(profiles) > 1 or profiles != {"default"},
+        "strategy": len({strategy for strategy, _ in split.values()}) > 1,
+        "fallback": len({fallback for _, fallback in split.values()}) > 1,
+        "method": len({config.method for config in configs}) > 1,
+        "examples": len({config.examples for config in configs}) > 1,
+        "provider": len(providers) > len({model for model, _ in providers}),
+    }
+    return {name for name, is_varying in found.items() if is_varying}
+
+
+def _parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[str]:
+    strategy, fallback = split
+    dimensions = {
+        "profile": config.profile,
+        "strategy": strategy,
+        "fallback": fallback,
+        "method": config.method,
+        "examples": config.examples or "no_examples",
+        "provider": config.provider_name,
+    }
+    return [config.model_name, *(value for name, value in dimensions.items() if name in varies)]
+
+
+def _unique(names: Sequence[str], joint: str) -> list[str]:
+    """A name that is taken gets a number; names that differ in case only are one name to some file systems."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        numbered = (f"{name}{joint}{number}" for number in count(2))
+        free = next(one for one in chain([name], numbered) if one.lower() not in taken)
+        taken.add(free.lower())
+        found.append(free)
+    return found

@@ -1,0 +1,70 @@
+"""Both rates of a configuration, over everything, the tool scenarios and the controls, as a report writes them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.rounding import half_up
+from toolbench.lab.counts.metrics import METRICS, MetricValue, value_of
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, tally
+from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.runs.run_metrics import counted
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRates:
+    """Sums of one configuration's cells."""
+
+    overall: Tally
+    tools: Tally
+    control: Tally
+
+    def plain(self) -> JsonObject:
+        parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
+        return {
+            name: {
+                "success_given_an_answer": rate_json(sums.given_an_answer()),
+                "delivered_success": rate_json(sums.delivered()),
+                "infrastructure": sums.infra,
+                "not_applicable": sums.not_applicable,
+                "cancelled": sums.cancelled,
+                "distinct_answers": sums.distinct,
+            }
+            for name, sums in parts.items()
+        }
+
+
+def metrics_json(cells: Sequence[Cell]) -> JsonObject:
+    """Every metric of one configuration's cells, each with its denominator in words; null where nothing was
+    counted."""
+    of = counted(cells)
+    return {name: {"of": metric.denominator} | _value_json(value_of(metric, of)) for name, metric in METRICS.items()}
+
+
+def _value_json(value: MetricValue) -> JsonObject:
+    if value.rate is not None:
+        return rate_json(value.rate)
+    figure = value.figure
+    return {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
+
+
+def config_rates(config: RunConfig, cells: Iterable[Cell]) -> ConfigRates:
+    return rates_of([cell for cell in cells if cell.config_id == config.pk])
+
+
+def rates_of(cells: Sequence[Cell]) -> ConfigRates:
+    return ConfigRates(
+        overall=tally(cells),
+        tools=tally(cell for cell in cells if not cell.control),
+        control=tally(cell for cell in cells if cell.control),
+    )
+
+
+def rate_json(rate: Rate) -> JsonObject:
+    """k of n with its interval and what kind it is; null where nothing was tried, or where no interval may be
+    claimed."""
+    share = half_up(rate.k / rate.n, 4) if rate.n else None
+    known = bool(rate.n) and not rate.withheld
+    ends = {"low": half_up(rate.low, 4), "high": half_up(rate.high, 4)} if known else {"low": None, "high": None}
+    return {"k": rate.k, "n": rate.n, "rate": share, **ends, "interval": rate.interval if known else None}

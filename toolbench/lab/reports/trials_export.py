@@ -1,0 +1,46 @@
+"""The trials of a run as a table to take away: columns only, never bodies."""
+
+from toolbench.lab.matrix.matrix_export import ExportTable
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.reports.report import ReportRefused
+
+_NAMES = {
+    "pk": "trial_id",
+    "config__provider_name": "provider",
+    "config__model_name": "model",
+    "config__canonical": "canonical_model",
+    "config__profile": "sampling_profile",
+    "config__strategy": "strategy",
+    "config__method": "method",
+    "config__examples": "examples",
+    "config__tool_use_mode": "tool_use_mode",
+    "cell__control": "control",
+    "run__simulated": "simulated",
+}
+_COLUMNS = (
+    "pk", "config__provider_name", "config__model_name", "config__canonical", "config__profile", "config__strategy",
+    "config__method", "config__examples", "config__tool_use_mode", "scenario", "scenario_version",
+    "prompt_version", "cell__control", "run__simulated",
+    "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
+    "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
+    "model_ms", "tool_ms", "first_byte_ms", "first_token_ms", "first_call_ms", "turns", "requests", "retries",
+    "output_retries", "calls", "valid_calls",
+    "calling_answers", "structured_answers", "calling_turns", "parse_error_turns", "parse_error_ends",
+    "repaired_calls", "asked_again", "fallback_turns", "ignored_calls", "not_executed", "failed_calls",
+    "missing_calls", "type_calls", "enum_calls", "range_calls", "extra_calls", "answered_turns", "good_turns",
+    "final_answers", "empty_finals", "call_expected", "arguments_asked", "arguments_right", "cause",
+    "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
+    "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
+)  # fmt: skip
+
+
+def export_trials(run_id: int) -> ExportTable:
+    """In the order they were tried; open ones too. Two queries. Raises ReportRefused for an unknown run."""
+    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
+    if run is None:
+        raise ReportRefused(f"There is no run {run_id}.")
+    notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
+    rows = Trial.objects.filter(run=run).order_by("position").values_list(*_COLUMNS)
+    return ExportTable(
+        f"Trials of run {run_id}", notes, tuple(_NAMES.get(name, name) for name in _COLUMNS), tuple(rows)
+    )

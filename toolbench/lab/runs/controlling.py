@@ -1,0 +1,219 @@
+"""What can be done to a run: cancel, pause, resume, raise its caps, try again, add, repeat, label, delete."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import Case, F, Max, Value, When
+from django.db.models.functions import Now
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.policy import Policy
+from toolbench.lab.counts.cells import mark_stale
+from toolbench.lab.launching.launching import planned_trial
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
+from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.processes.waking import wake
+from toolbench.lab.runs.resending import repeat_for_noise, repeat_run
+from toolbench.lab.trials.finishing import cancel_queued, finish_runs
+from toolbench.lab.trials.queueing import queue_trials
+
+MOST_ADDED = 1000
+_OPEN = (Run.State.RUNNING, Run.State.PAUSED)
+
+
+class Refused(Exception):
+    """Something that cannot be done now; its text says why."""
+
+
+def cancel(run_id: int) -> None:
+    """Queued trials end at once, those in flight within two seconds."""
+    if not _change(run_id, _OPEN, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
+        raise Refused(f"{_named(run_id)} is not running, so there is nothing to cancel.")
+    cancel_queued()
+    finish_runs()
+
+
+def pause(run_id: int, reason: str = "") -> None:
+    """Nothing more is claimed; trials in flight run to their end."""
+    if not _change(run_id, (Run.State.RUNNING,), state=Run.State.PAUSED, stopped_reason=reason or "Paused."):
+        raise Refused(f"{_named(run_id)} is not running, so it cannot be paused.")
+
+
+def resume(run_id: int) -> None:
+    run = _run(run_id)
+    if run.state != Run.State.PAUSED:
+        raise Refused(f"{_named(run_id)} is not paused.")
+    if run.request_cap is not None and run.requests_reserved >= run.request_cap:
+        raise Refused(f"The cap of {run.request_cap} requests is reached: raise it first.")
+    if run.token_cap is not None and run.tokens_used >= run.token_cap:
+        raise Refused(f"The cap of {run.token_cap} tokens is reached: raise it first.")
+    _change(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
+    _wake(run_id)
+
+
+def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+    """Sets both caps, None for no cap; the run stays paused until it is resumed."""
+    run = _run(run_id)
+    for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
+        if cap is not None and cap <= used:
+            raise Refused(f"{used} {name} are used already: the cap has to be higher.")
+    Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
+
+
+def retry_errored(run_id: int, *, agreed: int = 0) -> int:
+    """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
+    many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeeded when they may send more
+    paid requests than are sent without asking and than were `agreed` to."""
+    with transaction.atomic():
+        run = _own(run_id)
+        errored = run.trials.filter(state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False)
+        chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
+        if not chosen:
+            raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
+        _check(run, Counter(cell for _, cell in chosen), agreed)
+        _queue_again([pk for pk, _ in chosen])
+        mark_stale(cell for _, cell in chosen)
+        _reopen(run_id)
+    return len(chosen)
+
+
+def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
+    """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
+    Raises ConfirmationNeeded as `retry_errored` does."""
+    if not 1 <= count <= MOST_ADDED:
+        raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_own(run_id)).first()
+    if cell is None:
+        raise Refused(f"{_named(run_id)} has no such cell.")
+    if cell.config.provider_id is None:
+        raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+    policy = _check(cell.run, {cell_id: count}, agreed)[cell_id]
+    with transaction.atomic():
+        mark_stale([cell.pk])  # cells are locked before runs, as everywhere
+        Run.objects.select_for_update().get(pk=cell.run_id)
+        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        queue_trials(list(_added(cell, count, applicable=is_applicable(policy, scenario))))
+        Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
+        _reopen(cell.run_id)
+    return count
+
+
+def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0, noise: bool = False) -> Run:
+    """The same run again, as it was frozen, with the same seeds; `noise` draws sampling seeds anew: an A/A comparison.
+    Raises ConfirmationNeeded as `retry_errored` does."""
+    run = _own(run_id)
+    gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
+    if gone is not None:
+        raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
+    planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
+    _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, fresh=True)
+    return repeat_for_noise(run, owner=owner) if noise else repeat_run(run, owner=owner)
+
+
+def label(run_id: int, text: str) -> None:
+    _run(run_id)
+    Run.objects.filter(pk=run_id).update(label=text.strip()[:80])
+
+
+def delete(run_id: int) -> None:
+    """Hides the run everywhere; what is still to do is cancelled."""
+    _run(run_id)
+    open_ones = When(state__in=_OPEN, then=Value(Run.State.CANCELLING))
+    Run.objects.filter(pk=run_id).update(deleted_at=Now(), state=Case(open_ones, default=F("state")))
+    cancel_queued()
+    finish_runs()
+
+
+def _run(run_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id, deleted_at__isnull=True).first()
+    if run is None:
+        raise Refused(f"There is no run {run_id}.")
+    return run
+
+
+def _own(run_id: int) -> Run:
+    """One that was tried here. Raises Refused."""
+    run = _run(run_id)
+    if run.imported:
+        raise Refused("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
+    return run
+
+
+def _named(run_id: int) -> str:
+    return str(_run(run_id))
+
+
+def _change(run_id: int, states: Collection[str], **values: str) -> bool:
+    """One conditional update; False when the run is in none of the states."""
+    return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
+
+
+def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, fresh: bool = False) -> dict[int, Policy]:
+    """The policies of the cells, by id, of which so many trials are wanted in this run, or in a fresh one like it.
+    Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
+    cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
+    for cell in cells.values():
+        if not is_as_it_was(cell.scenario, cell.scenario_version):
+            raise Refused(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
+    try:
+        policies = {pk: frozen_policy(cell) for pk, cell in cells.items()}
+    except PolicyError as error:
+        raise Refused(f"Its settings are not taken any more: {error}") from error
+    used = 0 if fresh else run.requests_reserved
+    cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
+    check_paid_for([(cells[pk], policies[pk], count) for pk, count in wanted.items()], cap_left=cap_left, agreed=agreed)
+    return policies
+
+
+def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
+    """The next repeats of the cell, at the end of its run."""
+    last = cell.trials.aggregate(last=Max("index"))["last"] or 0
+    end = cell.run.trials.aggregate(last=Max("position"))["last"] or 0
+    trials = [
+        planned_trial(cell.run, cell, last + number, position=end + number, applicable=applicable)
+        for number in range(1, count + 1)
+    ]
+    for trial in trials:
+        trial.added_by_hand = True
+    return trials
+
+
+def _queue_again(trial_ids: list[int]) -> None:
+    """Back to before the first try; the execution number stays, and that its error was tried again: what came of the
+    first try was delivered, and nothing later undoes it."""
+    blank = Trial()
+    fresh = {name: getattr(blank, name) for name in _RESULTS} | {"errors_retried": F("errors_retried") + 1}
+    Trial.objects.filter(pk__in=trial_ids).update(**fresh, state=Trial.State.QUEUED, started_at=None, finished_at=None)
+
+
+def _reopen(run_id: int) -> None:
+    """A run with work again; one that is paused stays paused. Raises Refused, for the transaction to be undone, when
+    the run was deleted meanwhile or is being cancelled."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.deleted_at is not None:
+        raise Refused(f"There is no run {run_id}.")
+    if run.state == Run.State.CANCELLING:
+        raise Refused(f"{run} is being cancelled: wait until its last requests have ended.")
+    if run.state != Run.State.PAUSED:
+        Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
+    transaction.on_commit(lambda: _wake(run_id))
+
+
+def _wake(run_id: int) -> None:
+    waiting = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
+    wake(waiting.order_by().values_list("provider_id", flat=True).distinct())
+
+
+_RESULTS = (
+    "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence", "signature",
+    "behaviour_seen", "avoided", "verdict", "first_bad_ordinal", "final_text", "error_hint", "answer_hash",
+    "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "first_token_ms",
+    "first_call_ms", "turns", "requests", "retries",
+    "output_retries", "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns",
+    "calling_turns", "ignored_calls", "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again",
+    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
+    "paths", "upstream", "fingerprint", "model_echoed", "tools_dropped", "not_executed", "rendered_prompt",
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""A run's frozen settings, key by key, with the layer that decided each."""
+
+from dataclasses import dataclass
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.layering import ENGINE
+from toolbench.engine.lint import lint_tools
+from toolbench.engine.messages import Finding
+from toolbench.engine.policy import resolve
+from toolbench.lab.models import RunConfig
+from toolbench.lab.planning.known_scenarios import find_scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenKey:
+    key: str
+    value: object
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSettings:
+    """A configuration's keys: those that some layer chose, and those at the engine's default. `scenario` names the one
+    whose own rules lie on top, "" for none; `lint` is the advice on its tools."""
+
+    config: RunConfig
+    scenario: str
+    chosen: tuple[FrozenKey, ...]
+    defaults: tuple[FrozenKey, ...]
+    lint: tuple[Finding, ...] = ()
+
+
+def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
+    """Of the configuration with that id, else of the run's first; None for a run without any. One or two queries."""
+    own = RunConfig.objects.filter(run_id=run_id)
+    named = own.filter(pk=int(config)).first() if config.isdecimal() and len(config) < 19 else None
+    shown = named or own.first()
+    return _settings(shown, scenario) if shown else None
+
+
+def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
+    """Layers frozen by a version that knew other keys are shown as they stand."""
+    layers = [(name, patch) for name, patch in config.layers]
+    if found := find_scenarios([scenario] if scenario else ()).get(scenario):
+        instance = found.draw(0, kind="parity")
+        layers.append((f"scenario {found.slug}", instance.layer))
+    lint = lint_tools(instance.tools) if found else ()
+    try:
+        resolved = resolve(layers)
+    except PolicyError:
+        stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
+        return FrozenSettings(config, scenario, stored, (), lint)
+    keys = [FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())]
+    chosen = tuple(key for key in keys if key.origin != ENGINE)
+    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE), lint)
+
+
+def _value(policy: object, key: str) -> object:
+    """The value at an origin's key such as `request_overrides.max_tokens` or `response_transforms[0]`."""
+    value: object = policy
+    for part in key.replace("[", ".[").split("."):
+        if part.startswith("[") and isinstance(value, list | tuple):
+            value = value[int(part[1:-1])]
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            value = getattr(value, part, None)
+    return value

@@ -1,0 +1,215 @@
+"""What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, Q
+from django.utils import timezone
+
+from toolbench.engine.routing import AUTO
+from toolbench.evals.stopping import Until
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, pooled, sums, tally, tally_of
+from toolbench.lab.models import Cell, Run, RunConfig, Trial
+from toolbench.lab.runs.until import DECIDED
+
+PACE_WINDOW = timedelta(minutes=3)
+GROUPS = 20
+TARGET = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`per_minute` over the last minutes, None before two trials have finished; seconds left, with a range."""
+
+    per_minute: float | None = None
+    left: float | None = None
+    left_low: float | None = None
+    left_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioLine:
+    cell_id: int
+    scenario: str
+    control: bool
+    tally: Tally
+    answered: Rate
+    decided: str  # what ended it, in words; "" where the number of trials was fixed
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLine:
+    config: RunConfig
+    tally: Tally  # tool scenarios; of the controls where the run has nothing else
+    control: Tally
+    answered: Rate
+    first: Rate | None  # at the first attempt; None where nothing passed otherwise
+    delivered: Rate
+    scenarios: tuple[ScenarioLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    signature: str
+    sentence: str  # of the exemplar
+    same_words: bool  # every trial of the group has this sentence
+    failure_class: str
+    scenario: str
+    mark: str
+    count: int
+    first_seen: datetime | None
+    exemplar: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    run: Run
+    live: bool
+    took: float | None  # seconds from start to end, None before it
+    tally: Tally
+    pace: Pace
+    lines: tuple[ConfigLine, ...]
+    groups: tuple[FailureGroup, ...]
+    retryable: int
+    until: str  # the rule in words; "" for a fixed number of trials
+
+    @property
+    def routed(self) -> tuple[RunConfig, ...]:
+        """Configurations whose method was left open, decided or still waiting for a probe."""
+        return tuple(line.config for line in self.lines if line.config.routing or line.config.method == AUTO)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """`answered` and `delivered` are None for a run of several configurations: no further repeat means their sum."""
+
+    run: Run
+    models: tuple[str, ...]
+    tally: Tally
+    answered: Rate | None
+    delivered: Rate | None
+
+
+def get_runs(*, simulated: bool = False, imported: bool = False, limit: int = 100) -> tuple[RunLine, ...]:
+    """The newest runs of one kind, with their sums over all cells, added up by the database; imported ones, simulated
+    or not, are a kind of their own. Three queries."""
+    kind = Q(imported=True) if imported else Q(imported=False, simulated=simulated)
+    found = Run.objects.filter(kind, deleted_at=None)
+    runs = tuple(found.defer("request", "skipped")[:limit])
+    counts: dict[int, dict[bool, Tally]] = defaultdict(dict)
+    grouped = Cell.objects.filter(run__in=runs).order_by().values("run_id", "control")
+    for line in grouped.annotate(**sums()):
+        counts[line["run_id"]][line["control"]] = tally_of(line)
+    models: dict[int, list[str]] = defaultdict(list)
+    configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
+    for run_id, name in configs.values_list("run_id", "model_name"):
+        models[run_id].append(name)
+    return tuple(_run_line(run, models[run.pk], counts[run.pk]) for run in runs)
+
+
+def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine:
+    """`counts` of the tool scenarios under False, of the controls under True."""
+    tools = counts.get(False, Tally())
+    whole = pooled(counts.values())
+    alone = len(models) == 1
+    answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
+    return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered)
+
+
+def get_run_page(run_id: int) -> RunPage:
+    """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
+    run."""
+    run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
+    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    cells = tuple(run.cells.defer("upstreams"))
+    whole = tally(cells)
+    reachable = {config.pk for config in configs if config.provider_id is not None}
+    return RunPage(
+        run=run,
+        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING),
+        took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
+        tally=whole,
+        pace=_pace(run, whole),
+        lines=_lines(configs, cells),
+        groups=_groups(run),
+        retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
+        until=str(Until.read(run.until)) if run.until else "",
+    )
+
+
+def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...]) -> tuple[ConfigLine, ...]:
+    by_config: dict[int, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        by_config[cell.config_id].append(cell)
+    return tuple(_line(config, by_config[config.pk]) for config in configs)
+
+
+def _line(config: RunConfig, cells: list[Cell]) -> ConfigLine:
+    control = tally(cell for cell in cells if cell.control)
+    tools = tally(cell for cell in cells if not cell.control)
+    main = tools if tools.cells else control
+    return ConfigLine(
+        config=config,
+        tally=main,
+        control=control,
+        answered=main.given_an_answer(TARGET),
+        first=main.rate(main.first_attempt_passed, main.answered, TARGET) if _second_samples(main) else None,
+        delivered=main.delivered(TARGET),
+        scenarios=tuple(_scenario_line(cell) for cell in cells),
+    )
+
+
+def _second_samples(counts: Tally) -> bool:
+    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
+
+
+def _scenario_line(cell: Cell) -> ScenarioLine:
+    counts = tally([cell])
+    decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
+    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(TARGET), decided)
+
+
+def _pace(run: Run, whole: Tally) -> Pace:
+    """Rate of finishing in the last minutes. The time left assumes that it holds; the range, that it is off by two
+    standard errors of a Poisson count. Only a run that goes on has a pace."""
+    if run.state != Run.State.RUNNING:
+        return Pace()
+    since = timezone.now() - PACE_WINDOW
+    recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
+    found = recent.aggregate(count=Count("pk"), first=Min("started_at"))
+    count, waiting = found["count"], whole.queued + whole.running
+    if count < 2 or not found["first"]:
+        return Pace()
+    seconds = max((timezone.now() - max(found["first"], since)).total_seconds(), 0.001)
+    spread = 2 * count**0.5
+    fast, slow = (count + spread) / seconds, max(count - spread, 0.5) / seconds
+    pace = Pace(per_minute=60 * count / seconds)
+    if not waiting:
+        return pace
+    return replace(pace, left=waiting * seconds / count, left_low=waiting / fast, left_high=waiting / slow)
+
+
+def _groups(run: Run) -> tuple[FailureGroup, ...]:
+    """Two queries: one over the index of failures, one for an exemplar of each group."""
+    bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
+    counted = bad.values("signature", "outcome").annotate(
+        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
+    )
+    rows = list(counted.order_by("-count", "signature")[:GROUPS])
+    seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
+    return tuple(
+        FailureGroup(
+            signature=row["signature"],
+            sentence=seen[row["exemplar"]].sentence,
+            same_words=row["wordings"] == 1,
+            failure_class=seen[row["exemplar"]].failure_class,
+            scenario=seen[row["exemplar"]].scenario,
+            mark=row["outcome"],
+            count=row["count"],
+            first_seen=row["first_seen"],
+            exemplar=row["exemplar"],
+        )
+        for row in rows
+    )

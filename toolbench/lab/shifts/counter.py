@@ -1,0 +1,66 @@
+"""Where a shift fetches its trials: claims them and reads what is needed to run them, in the database thread."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbench.lab.models import Provider
+from toolbench.lab.processes.liveness import process_name
+from toolbench.lab.secrets.keys import KeyUnavailable
+from toolbench.lab.trials.claiming import Claimed, claim
+from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach
+from toolbench.lab.trials.slots import Free
+
+AT_ONCE = 64
+REACH_SECONDS = 1.0  # for so long a provider's address and key are taken as read
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Claimed trials with their configurations by id, and how their provider is reached; `more` when there may be
+    more to claim at once."""
+
+    trials: tuple[Claimed, ...]
+    configs: Mapping[int, FrozenConfig]
+    reach: Reach
+    more: bool
+
+
+class Counter:
+    """Not for several threads at once."""
+
+    def __init__(self, provider_id: int) -> None:
+        self._provider_id = provider_id
+        self._worker = process_name("worker")
+        self._configs: dict[int, FrozenConfig] = {}
+        self._reach: Reach | None = None
+        self._read_at = 0.0
+
+    def hand_out(self, free: Free) -> Handed | None:
+        """None when the provider is gone, or this worker has no usable key: then the provider's row says why."""
+        to = self._reach_now()
+        if to is None:
+            return None
+        trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker, free=free)
+        unknown = {trial.config_id for trial in trials} - self._configs.keys()
+        if unknown:
+            self._configs |= frozen_configs(unknown)
+        return Handed(trials, self._configs, to, more=len(trials) == AT_ONCE)
+
+    def _reach_now(self) -> Reach | None:
+        if self._reach is None or time.monotonic() - self._read_at > REACH_SECONDS:
+            self._reach, self._read_at = self._read(), time.monotonic()
+        return self._reach
+
+    def _read(self) -> Reach | None:
+        provider = Provider.objects.filter(pk=self._provider_id).first()
+        if provider is None:
+            return None
+        trouble, to = "", None
+        try:
+            to = reach(provider)
+        except KeyUnavailable as error:
+            trouble = str(error)[:200]
+        if trouble != provider.paused_reason:
+            Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)
+        return to

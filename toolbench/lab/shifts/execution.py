@@ -1,0 +1,211 @@
+"""A shift: for a minute or two, one worker claims the queued trials of one provider and drives many at once."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.processes.liveness import beat
+from toolbench.lab.shifts.counter import Counter, Handed
+from toolbench.lab.shifts.sweeping import look, sweep
+from toolbench.lab.trials.claiming import Claimed, has_work, renew
+from toolbench.lab.trials.permits import Permits
+from toolbench.lab.trials.slots import Slots
+from toolbench.lab.trials.storing import Returned
+from toolbench.lab.trials.trying import Bench, Try
+from toolbench.lab.trials.writing import Writer
+from toolbench.providers.cancelling import Cancel
+from toolbench.providers.door import Door
+
+logger = logging.getLogger(__name__)
+
+IDLE_SECONDS = 0.3  # between two looks at a queue that gives nothing
+GATHER_SECONDS = 0.03  # from a slot that is free to the claim, for others to come free
+LOOK_SECONDS = 0.8  # between two looks at the states of runs
+LAG_SECONDS = 0.1
+STOP_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a shift claims, in seconds; who asks it to stop; whom it tells that it claims no more, unless
+    it could not claim at all for want of the provider's key."""
+
+    seconds: float
+    stopping: Callable[[], bool] = lambda: False
+    over: Callable[[], None] = lambda: None
+
+
+def serve(provider_id: int, terms: Terms) -> int:
+    """Works one shift; returns how many trials it ended. To be called in a thread without an event loop."""
+    return asyncio.run(Shift(provider_id, terms).work())
+
+
+@dataclass(slots=True)
+class _Lag:
+    """How late the event loop is, in milliseconds; the worst since it was last read."""
+
+    worst: float = 0.0
+
+    def take(self) -> float:
+        worst, self.worst = self.worst, 0.0
+        return worst
+
+
+class Shift:
+    """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
+    that no request waits behind a batch. `_held` are the trials whose lease is ours: from their
+    claim until their end is stored."""
+
+    def __init__(self, provider_id: int, terms: Terms) -> None:
+        self._provider_id = provider_id
+        self._terms = terms
+        self._database = DatabaseThread()
+        self._storing = DatabaseThread()
+        self._counter = Counter(provider_id)
+        self._writer = Writer(self._storing, self._settled)
+        self._permits = Permits(self._database)
+        self._slots = Slots()
+        self._held: dict[int, Try] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._cancels: dict[int, Cancel] = {}
+        self._lag = _Lag()
+        self._ended = 0
+        self._reached = True
+
+    async def work(self) -> int:
+        try:
+            async with Door() as door, self._background() as group:
+                bench = Bench(self._provider_id, door, self._database, self._writer, self._permits, self._slots)
+                until = time.monotonic() + self._terms.seconds
+                while time.monotonic() < until and not self._terms.stopping():
+                    if not await self._claim(bench, group):
+                        break
+                if self._reached:
+                    with suppress(*AWAY):
+                        await self._database.run(self._terms.over)
+                await self._drain()
+        finally:
+            await self._storing.close()
+            await self._database.close()
+        return self._ended
+
+    @asynccontextmanager
+    async def _background(self) -> AsyncIterator[asyncio.TaskGroup]:
+        async with asyncio.TaskGroup() as group:
+            steady = (self._writer.run(), self._permits.run(), self._beat(), self._look(), self._measure_lag())
+            tasks = [group.create_task(work) for work in steady]
+            yield group
+            for task in tasks:
+                task.cancel()
+
+    async def _claim(self, bench: Bench, group: asyncio.TaskGroup) -> bool:
+        """Claims once and starts what it got; waits when there was little. False when nothing is left to do."""
+        self._slots.freed.clear()
+        with suppress(*AWAY):
+            handed = await self._database.run(self._counter.hand_out, self._slots.free())
+            self._reached = handed is not None
+            if handed is not None:
+                for trial in handed.trials:
+                    self._start(trial, handed, bench, group)
+                if handed.more:
+                    return True
+            elif not self._held:
+                return False
+            if not self._held and not await self._database.run(has_work, self._provider_id):
+                return False
+        await self._wait()
+        await asyncio.sleep(GATHER_SECONDS)
+        return True
+
+    def _start(self, trial: Claimed, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
+        cancelled = self._cancels.setdefault(trial.run_id, Cancel())
+        held = self._held[trial.id] = Try(trial, bench, cancelled)
+        task = self._tasks[trial.id] = group.create_task(self._try(held, handed))
+        task.add_done_callback(lambda _: self._tasks.pop(trial.id, None))
+
+    async def _try(self, held: Try, handed: Handed) -> None:
+        trial = held.trial
+        try:
+            ended = await held.run(handed.configs[trial.config_id], handed.reach)
+        except asyncio.CancelledError:
+            ended = False
+        if not ended:
+            self._writer.put_back(Returned(trial.id, trial.lease, unused=held.gate.ahead))
+        self._slots.end(trial.id, trial.lease)
+
+    def _settled(self, trial_ids: Iterable[int], done: int) -> None:
+        for trial_id in trial_ids:
+            self._held.pop(trial_id, None)
+            self._slots.stored(trial_id)
+        self._ended += done
+        if not self._held:
+            self._slots.freed.set()
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._slots.freed.wait(), IDLE_SECONDS)
+
+    async def _drain(self) -> None:
+        """Waits for the trials in flight. Asked to stop, it queues them again after some seconds; a database that is
+        away is waited for as long as the leases last."""
+        patience = time.monotonic() + STOP_SECONDS
+        while self._held:
+            now = time.monotonic()
+            if not self._terms.stopping():
+                patience = now + STOP_SECONDS
+            elif now > patience + settings.LEASE_SECONDS:
+                logger.error("%s trials could not be stored before the worker stopped", len(self._held))
+                return
+            elif now > patience:
+                for task in tuple(self._tasks.values()):
+                    task.cancel()
+            self._slots.freed.clear()
+            await self._wait()
+        with suppress(*AWAY):
+            await self._database.run(sweep)
+
+    async def _beat(self) -> None:
+        """Keeps the leases, and shows that this worker is alive."""
+        while True:
+            with suppress(*AWAY):
+                await self._database.run(beat, "worker", loop_lag_ms=self._lag.take())
+                held = [(held.trial.id, held.trial.lease) for held in self._held.values()]
+                if held:
+                    self._give_up({trial_id for trial_id, _ in held} - await self._database.run(renew, held))
+            await asyncio.sleep(settings.HEARTBEAT_SECONDS)
+
+    def _give_up(self, lost: set[int]) -> None:
+        """Another worker has these trials now, or they are over; nothing more is written of them."""
+        for trial_id in lost & self._tasks.keys():
+            logger.warning("Trial %s: its lease was lost, it is given up", trial_id)
+            self._held.pop(trial_id, None)
+            self._tasks[trial_id].cancel()
+
+    async def _look(self) -> None:
+        """Hears of cancels, ends runs and recomputes cells; sweeps now and then."""
+        swept = time.monotonic()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(*AWAY):
+                runs = {held.trial.run_id for held in self._held.values()}
+                for run_id in await self._storing.run(look, runs):
+                    self._cancels[run_id].set()
+                if time.monotonic() - swept > settings.SWEEP_SECONDS:
+                    swept = time.monotonic()
+                    await self._storing.run(sweep)
+
+    async def _measure_lag(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + LAG_SECONDS
+            await asyncio.sleep(LAG_SECONDS)
+            lag = (loop.time() - due) * 1000
+            self._lag.worst = max(self._lag.worst, lag)
+            for held in self._held.values():
+                held.worst_lag_ms = max(held.worst_lag_ms, lag)

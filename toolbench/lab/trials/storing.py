@@ -1,0 +1,382 @@
+"""Writing what happened: steps as they finish, verdicts at the end, in batches, every write fenced by its lease.
+
+Columns travel as one JSON parameter per statement and bodies as arrays of bytes, so that a batch of any size is two
+statements. A batch that the database refuses for its data is split until the bad row stands alone; that row is then
+written without what a model said."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import DataError, connection, transaction
+from psycopg import Cursor
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
+from toolbench.lab.processes import statements
+from toolbench.lab.processes.statements import together
+from toolbench.lab.steps import causes
+from toolbench.lab.steps.facts import (
+    arguments_as_written,
+    column_count,
+    column_number,
+    column_text,
+    exchange_facts,
+    tool_facts,
+)
+from toolbench.lab.steps.figures import AnyStep
+from toolbench.lab.trials.budget import settle
+from toolbench.lab.trials.claiming import give_back
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+logger = logging.getLogger(__name__)
+
+_STEP_COLUMNS = {
+    "trial_id": "bigint",
+    "execution": "integer",
+    "ordinal": "integer",
+    "kind": "text",
+    "turn": "integer",
+    "attempt": "smallint",
+    "started_ms": "float8",
+    "duration_ms": "float8",
+    "first_byte_ms": "float8",
+    "first_token_ms": "float8",
+    "first_call_ms": "float8",
+    "backoff_ms": "float8",
+    "retry_reason": "text",
+    "url": "text",
+    "status": "smallint",
+    "error_code": "text",
+    "error_message": "text",
+    "request_bytes": "integer",
+    "response_bytes": "bigint",
+    "body_cut": "boolean",
+    "masked": "boolean",
+    "finish_reason": "text",
+    "path": "text",
+    "input_tokens": "integer",
+    "output_tokens": "integer",
+    "cost": "float8",
+    "upstream": "text",
+    "model_echoed": "text",
+    "fingerprint": "text",
+    "tool_name": "text",
+    "ok": "boolean",
+}
+_OUTCOME_COLUMNS = {
+    "outcome": "text",
+    "task_pass": "boolean",
+    "parity_pass": "boolean",
+    "end": "text",
+    "failure_class": "text",
+    "category": "text",
+    "sentence": "text",
+    "signature": "text",
+    "behaviour_seen": "boolean",
+    "avoided": "boolean",
+    "verdict": "jsonb",
+    "first_bad_ordinal": "integer",
+    "final_text": "text",
+    "error_hint": "text",
+    "answer_hash": "text",
+    "duration_ms": "float8",
+    "backoff_ms": "float8",
+    "model_ms": "float8",
+    "tool_ms": "float8",
+    "first_byte_ms": "float8",
+    "first_token_ms": "float8",
+    "first_call_ms": "float8",
+    "turns": "integer",
+    "requests": "integer",
+    "retries": "integer",
+    "output_retries": "integer",
+    "calls": "integer",
+    "valid_calls": "integer",
+    "structured_answers": "integer",
+    "calling_answers": "integer",
+    "calling_turns": "integer",
+    "parse_error_turns": "integer",
+    "ignored_calls": "integer",
+    "repaired_calls": "integer",
+    "parse_error_ends": "integer",
+    "fallback_turns": "integer",
+    "asked_again": "integer",
+    "not_executed": "boolean",
+    "input_tokens": "bigint",
+    "output_tokens": "bigint",
+    "cached_tokens": "bigint",
+    "reasoning_tokens": "bigint",
+    "cost": "float8",
+    "paths": "text",
+    "upstream": "text",
+    "fingerprint": "text",
+    "model_echoed": "text",
+    "seed_sent": "boolean",
+    "prompt_version": "text",
+    "plan_hash": "text",
+    "engine_version": "text",
+    "client_lag_ms": "float8",
+    "tools_dropped": "boolean",
+    "rendered_prompt": "text",
+    **causes.COLUMNS,
+}
+_UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
+_HEX = ("final_text", "rendered_prompt")
+
+
+def _typed(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+
+
+def _names(columns: dict[str, str], prefix: str = "") -> str:
+    return ", ".join(f'{prefix}"{name}"' for name in columns)
+
+
+def _assignment(name: str) -> str:
+    """What is not given stays as it was."""
+    given = f"decode(row.{name}, 'hex')" if name in _HEX else f'row."{name}"'
+    return f'"{name}" = coalesce({given}, trial."{name}")'
+
+
+# Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
+_WRITE_STEPS = f"""
+WITH given AS (
+    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(_STEP_COLUMNS)})
+), fresh AS (
+    SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
+        ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
+), stored AS (
+    INSERT INTO lab_step ({_names(_STEP_COLUMNS)}) SELECT {_names(_STEP_COLUMNS)} FROM fresh
+    ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
+    RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
+), bodies AS (
+    INSERT INTO lab_stepbody (step_id, request, response, facts)
+    SELECT stored.id, body.request, body.response, body.facts
+    FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+    JOIN unnest(%b::bytea[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS body(request, response, facts, place)
+        ON body.place = fresh.place
+)
+SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+GROUP BY fresh.run_id ORDER BY fresh.run_id
+"""
+
+_WRITE_OUTCOMES = f"""
+WITH ended AS (
+    UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
+        backing_off = false,
+        {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
+    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, {_typed(_OUTCOME_COLUMNS)})
+    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+    RETURNING trial.id, trial.run_id, trial.cell_id
+), marked AS (
+    UPDATE lab_cell SET stale = true WHERE id IN (
+        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
+)
+SELECT id, run_id FROM ended
+"""
+
+
+@light(frozen=True, slots=True)
+class StepWrite:
+    """One step of a trial we hold."""
+
+    trial_id: int
+    execution: int
+    lease: UUID
+    step: AnyStep
+
+
+@light(frozen=True, slots=True)
+class OutcomeWrite:
+    """The end of a trial we hold: `columns` are some of those above; what is not among them stays as it was. `unused`
+    requests were counted for it and not sent."""
+
+    trial_id: int
+    lease: UUID
+    columns: JsonObject
+    unused: int = 0
+
+
+@light(frozen=True, slots=True)
+class Returned:
+    """A trial we hold and cannot end, with its `unused` requests."""
+
+    trial_id: int
+    lease: UUID
+    unused: int = 0
+
+
+@light(frozen=True, slots=True)
+class Batch:
+    steps: Sequence[StepWrite] = ()
+    outcomes: Sequence[OutcomeWrite] = ()
+    returned: Sequence[Returned] = ()
+
+    @property
+    def let_go(self) -> list[OutcomeWrite | Returned]:
+        """Trials that are no longer ours once this is written."""
+        return [*self.outcomes, *self.returned]
+
+
+def write(batch: Batch) -> set[int]:
+    """Stores the steps, then the outcomes, then queues what is returned, in one transaction; gives the ids of the
+    trials now done. What is refused because the lease is lost is logged and dropped. Raises OperationalError when the
+    database is away: then nothing was written and the batch can be written again."""
+    try:
+        with transaction.atomic():
+            done = _write_whole(batch)
+    except (DataError, ValueError) as error:
+        with transaction.atomic():  # all parts or none, so that the whole can be written again
+            return _write_in_parts(batch, error)
+    for outcome in batch.outcomes:
+        if outcome.trial_id not in done:
+            logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
+    return done
+
+
+def _write_whole(batch: Batch) -> set[int]:
+    with together():
+        answers = [_write_steps(batch.steps)] if batch.steps else []
+        ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
+    tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
+    done = {trial: run for end in ends for trial, run in end.fetchall()}
+    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned])
+    unused: Counter[int] = Counter()
+    for item in batch.let_go:
+        if item.trial_id in ours:
+            unused[ours[item.trial_id]] += item.unused
+    for run_id in sorted(tokens.keys() | unused.keys()):
+        settle(run_id, tokens=tokens[run_id], unused=unused[run_id])
+    return set(done)
+
+
+def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
+    """Halves the batch; a single row that is refused is written without the words of the model."""
+    if len(batch.steps) + len(batch.outcomes) > 1:
+        middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
+        write(Batch(steps=batch.steps[:middle_steps]))
+        first = write(Batch(steps=batch.steps[middle_steps:], outcomes=batch.outcomes[:middle]))
+        return first | write(Batch(outcomes=batch.outcomes[middle:], returned=batch.returned))
+    logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
+    for step in batch.steps:
+        with connection.wrap_database_errors:
+            _write_steps([step], bare=True)  # no answer, no tokens
+    with transaction.atomic():
+        return _write_whole(Batch(outcomes=list(map(_bare_outcome, batch.outcomes)), returned=batch.returned))
+
+
+def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
+    """Gives the tokens of the steps that are new, by run."""
+    rows = [{"place": place, "lease": str(item.lease), **_step_row(item)} for place, item in enumerate(steps, start=1)]
+    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(_bodies(item.step) for item in steps), strict=True)))
+    if bare:
+        rows = [_bare_row(row) for row in rows]
+        bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
+    return statements.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+
+
+def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
+    """Gives the trials now done, each with its run."""
+    rows = [{"trial_id": item.trial_id, "held": str(item.lease), **item.columns} for item in outcomes]
+    return statements.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+
+
+def _bare_row(row: JsonObject) -> JsonObject:
+    """The step's place and kind; everything else is blank."""
+    blank = {name: "" if kind == "text" else 0 for name, kind in _STEP_COLUMNS.items()}
+    kept = {
+        name: row[name] for name in ("place", "lease", "trial_id", "execution", "ordinal", "kind", "turn", "attempt")
+    }
+    said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
+    return {**blank, **said, **dict.fromkeys(_UNKNOWN), **kept}
+
+
+def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+    """The outcome with its counts, without texts and times."""
+    words = ("outcome", "end", "failure_class", "category", "cause")
+    kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
+    sentence = "The verdict's texts could not be stored."
+    return replace(outcome, columns={**kept, "sentence": sentence})
+
+
+def _step_row(item: StepWrite) -> JsonObject:
+    step = item.step
+    row = _exchange_row(step) if isinstance(step, ExchangeStep) else _tool_row(step)
+    return {
+        "trial_id": item.trial_id,
+        "execution": item.execution,
+        "ordinal": step.ordinal,
+        "turn": step.turn,
+        "started_ms": step.started_ms,
+        "duration_ms": step.duration_ms,
+        **row,
+    }
+
+
+def _exchange_row(step: ExchangeStep) -> JsonObject:
+    turn, error = step.turn_read, step.error
+    usage = turn.usage if turn else None
+    return {
+        "kind": "exchange",
+        "attempt": step.attempt,
+        "first_byte_ms": step.first_byte_ms,
+        "first_token_ms": step.first_token_ms,
+        "first_call_ms": step.first_call_ms,
+        "backoff_ms": step.backoff_ms,
+        "retry_reason": column_text(step.retry_reason, 120),
+        "url": column_text(step.url, 400),
+        "status": column_count(step.status, 32767),
+        "error_code": column_text(error.code, 60) if error else "",
+        "error_message": column_text(error.message, 20_000) if error else "",
+        "request_bytes": len(step.request_body),
+        "response_bytes": step.body_bytes,
+        "body_cut": step.body_cut,
+        "masked": step.masked,
+        "finish_reason": column_text(turn.finish_reason, 40) if turn else "",
+        "path": turn.path[:20] if turn else "",
+        "input_tokens": column_count(usage.input_tokens) if usage else None,
+        "output_tokens": column_count(usage.output_tokens) if usage else None,
+        "cost": column_number(usage.cost) if usage else None,
+        "upstream": column_text(turn.upstream, 120) if turn else "",
+        "model_echoed": column_text(turn.model_echoed, 200) if turn else "",
+        "fingerprint": column_text(turn.fingerprint, 120) if turn else "",
+        "tool_name": "",
+        "ok": turn is not None,
+    }
+
+
+def _tool_row(step: ToolStep) -> JsonObject:
+    envelope = step.result.envelope
+    first = envelope.errors[0] if envelope.errors else {}
+    return {
+        "kind": "tool",
+        "attempt": 1,
+        "backoff_ms": 0,
+        "retry_reason": "",
+        "url": "",
+        "error_code": column_text(first.get("code"), 60),
+        "error_message": column_text(first.get("message"), 20_000),
+        "request_bytes": 0,
+        "response_bytes": len(step.result.content),
+        "body_cut": False,
+        "masked": False,
+        "finish_reason": "",
+        "path": "",
+        "upstream": "",
+        "model_echoed": "",
+        "fingerprint": "",
+        "tool_name": column_text(step.result.call.name, 200),
+        "ok": envelope.ok,
+    }
+
+
+def _bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
+    if isinstance(step, ExchangeStep):
+        return step.request_body, step.response_body, exchange_facts(step)
+    written = arguments_as_written(step.result.call)
+    return written, step.result.content.encode("utf-8", "surrogatepass"), tool_facts(step)

@@ -1,0 +1,157 @@
+"""Trying one trial: driving its loop, judging the end, and handing everything to the writer."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from toolbench.engine.errors import EngineError, PlanError
+from toolbench.engine.events import End, Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.evals.due import Due, grade
+from toolbench.evals.judging import without_tools
+from toolbench.lab.planning.engine_version import engine_version
+from toolbench.lab.processes.database_thread import DatabaseThread
+from toolbench.lab.steps.causes import cause_columns
+from toolbench.lab.steps.figures import AnyStep, Drive, signature, spent_columns, trial_columns
+from toolbench.lab.steps.stored_steps import driven_steps
+from toolbench.lab.trials.claiming import Claimed
+from toolbench.lab.trials.permits import Permits, TrialGate
+from toolbench.lab.trials.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
+from toolbench.lab.trials.prompts import prompt_columns, prompt_version, sent_prompt
+from toolbench.lab.trials.slots import Slots
+from toolbench.lab.trials.storing import OutcomeWrite, StepWrite
+from toolbench.lab.trials.writing import Writer
+from toolbench.providers.cancelling import Cancel
+from toolbench.providers.door import Door
+from toolbench.providers.driving import World, drive
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the trials of one shift share."""
+
+    provider_id: int
+    door: Door
+    database: DatabaseThread
+    writer: Writer
+    permits: Permits
+    slots: Slots
+
+
+@dataclass(slots=True, eq=False)
+class Try:
+    """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it."""
+
+    trial: Claimed
+    bench: Bench
+    cancelled: Cancel
+    worst_lag_ms: float = 0.0
+    steps: list[AnyStep] = field(default_factory=list)
+    gate: TrialGate = field(init=False)
+
+    def __post_init__(self) -> None:
+        bench = self.bench
+        self.gate = TrialGate(
+            self.trial, bench.provider_id, bench.permits, bench.database, bench.slots, ahead=self.trial.ahead
+        )
+
+    def record(self, step: AnyStep) -> None:
+        """The driver's recorder: a step goes to the writer as soon as it is finished."""
+        self.steps.append(step)
+        self.bench.writer.put_step(StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step))
+
+    async def run(self, config: FrozenConfig, to: Reach) -> bool:
+        """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
+        reached, or the local server is gone. A defect of ours ends the trial, not the shift."""
+        try:
+            plan = trial_plan(self.trial, config, to)
+        except NotReady:
+            return False
+        except NotHere as error:
+            self.refuse("local_model_elsewhere", str(error))
+            return True
+        except (EngineError, ScenarioChanged, KeyError) as error:
+            self.refuse("plan_refused", f"The trial cannot be started: {error}")
+            return True
+        try:
+            return await self._drive(plan)
+        except (PlanError, UnknownTransform) as error:
+            self.refuse("plan_refused", f"The trial cannot be started: {error}")
+        except Exception as error:
+            logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
+            self.refuse("our_error", f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+        return True
+
+    async def _drive(self, plan: TrialPlan) -> bool:
+        started = time.perf_counter()
+        workspace = plan.scenario.open(plan.instance)
+        ended = await drive(plan.loop, self._world(plan, workspace.call))
+        if ended.end is End.BUDGET_SPENT:
+            return False
+        verdict = plan.scenario.judge(plan.instance, ended, workspace)
+        duration_ms = (time.perf_counter() - started) * 1000
+        prompt = await self._prompt(plan)
+        if prompt.get("tools_dropped"):
+            verdict = without_tools(verdict, ended)
+        driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
+        self._end({**self._columns(plan, driven), **prompt})
+        return True
+
+    async def _prompt(self, plan: TrialPlan) -> JsonObject:
+        if plan.loop.policy.method == "template":
+            return sent_prompt(self.steps)
+        looks = plan.local and not self.cancelled.is_set()
+        return await prompt_columns(plan.endpoint, self.steps) if looks else {}
+
+    def refuse(self, failure_class: str, sentence: str) -> None:
+        """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
+        refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": failure_class}
+        self._end(
+            {
+                **spent_columns(self.steps),
+                **refused,
+                **self._causes(refused, Due()),
+                "category": "EXCEPTION",
+                "sentence": sentence[:4000],
+                "signature": signature(failure_class, self.trial.scenario, ""),
+                "engine_version": engine_version(),
+            }
+        )
+
+    def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
+        return World(
+            endpoint=plan.endpoint,
+            door=self.bench.door,
+            call_tool=call_tool,
+            gate=self.gate,
+            recorder=self,
+            clock=time.perf_counter,
+            cancelled=self.cancelled,
+        )
+
+    def _columns(self, plan: TrialPlan, drive: Drive) -> JsonObject:
+        outcome = trial_columns(drive)
+        return {
+            **outcome,
+            **self._causes(outcome, plan.scenario.due(plan.instance)),
+            "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
+            "prompt_version": prompt_version(plan.loop.policy, plan.instance),
+            "plan_hash": plan.hash,
+            "engine_version": engine_version(),
+            "client_lag_ms": self.worst_lag_ms,
+        }
+
+    def _causes(self, outcome: JsonObject, due: Due) -> JsonObject:
+        steps = driven_steps(self.steps)
+        return cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade(steps, due))
+
+    def _end(self, columns: JsonObject) -> None:
+        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))
+
+
+def _sent_something(ended: Ended) -> bool:
+    return bool(ended.turns)

@@ -1,0 +1,78 @@
+"""Gathers steps, outcomes and returned trials for some milliseconds and hands them to the database thread as one
+batch."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.steps.facts import body_bytes
+from toolbench.lab.trials.storing import Batch, OutcomeWrite, Returned, StepWrite, write
+
+logger = logging.getLogger(__name__)
+
+GATHER_SECONDS = 0.1
+AWAY_SECONDS = 0.5  # between two tries while the database is away
+BATCH_ROWS = 400
+BATCH_BYTES = 64 * 1024 * 1024
+
+Settled = Callable[[Iterable[int], int], None]
+
+
+class Writer:
+    """What is put is kept in memory until it is stored. `settled` is told the trials that are no longer ours, and how
+    many of them are done by our hand."""
+
+    def __init__(self, database: DatabaseThread, settled: Settled) -> None:
+        self._database = database
+        self._settled = settled
+        self._steps: list[StepWrite] = []
+        self._outcomes: list[OutcomeWrite] = []
+        self._returned: list[Returned] = []
+        self._something = asyncio.Event()
+
+    def put_step(self, step: StepWrite) -> None:
+        self._steps.append(step)
+        self._something.set()
+
+    def put_outcome(self, outcome: OutcomeWrite) -> None:
+        """After the last step of its trial."""
+        self._outcomes.append(outcome)
+        self._something.set()
+
+    def put_back(self, returned: Returned) -> None:
+        """Queues the trial again, once the steps it has are stored."""
+        self._returned.append(returned)
+        self._something.set()
+
+    async def run(self) -> None:
+        """Writes until it is cancelled."""
+        while True:
+            await self._something.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._something.clear()
+            while self._steps or self._outcomes or self._returned:
+                await self._write(self._take())
+
+    async def _write(self, batch: Batch) -> None:
+        while True:
+            try:
+                done = await self._database.run(write, batch)
+            except AWAY as error:
+                logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
+                await asyncio.sleep(AWAY_SECONDS)
+                continue
+            self._settled([item.trial_id for item in batch.let_go], len(done))
+            return
+
+    def _take(self) -> Batch:
+        """The oldest steps, as many as make a batch; ends only once no step is left that came before them."""
+        sizes = accumulate(body_bytes(item.step) for item in self._steps[:BATCH_ROWS])
+        count = max(1, sum(size <= BATCH_BYTES for size in sizes))
+        steps, self._steps = self._steps[:count], self._steps[count:]
+        if self._steps:
+            return Batch(steps)
+        outcomes, self._outcomes = self._outcomes, []
+        returned, self._returned = self._returned, []
+        return Batch(steps, outcomes, returned)
