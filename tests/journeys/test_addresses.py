@@ -13,7 +13,7 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.lab.comparisons.compare_query import AXES
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.records import save_record
-from toolbench.lab.models import History, Model, Probe, Provider, Run, Trial
+from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
 from toolbench.web.forms.launch import LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.running import LIVE_FIELDS
@@ -90,6 +90,7 @@ SENT = {
     "theme": ("theme", "next"),
     "records": (*DECIDING, "title", "note"),
     "record-act": ("action", "trials"),
+    "case-set": ("public",),
 }
 ACTIONS = ("cancel", "pause", "resume", "retry", "repeat", "raise", "add", "label", "explode")
 NOBODY = "http://127.0.0.1:9"  # nothing listens there
@@ -103,6 +104,7 @@ def trial() -> Trial:
     trial = make_trial(make_cell(make_config(make_run(title="kept"))), "fail")
     make_step(trial)
     History.objects.create(name="turns.jsonl", sha256="0" * 64, turn_count=0)
+    CaseSet.objects.create(name="mine")
     assert trial.config.model is not None
     Probe.objects.create(model=trial.config.model, provider=trial.config.model.provider, kind="first_use", state="done")
     return trial
@@ -124,6 +126,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
     found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
+    found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {
