@@ -46,6 +46,7 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
+BASE_URL = _running("TOOLBENCH_BASE", "http://127.0.0.1:8000")  # where people reach the site
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]

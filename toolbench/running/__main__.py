@@ -59,11 +59,9 @@ def _join(arguments: list[str]) -> None:
         shared = state.environment
     elif "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         check_database(os.environ["DATABASE_URL"])
-        shared = {}
+        shared = {"TOOLBENCH_BASE": Choices.read(os.environ).base}
     else:
         raise Problem("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")
-    if arguments[-1] == "link":
-        arguments += ["--base", state.base if state else Choices.read(os.environ).base]
     os.chdir(ROOT)
     os.execve(sys.executable, [sys.executable, *arguments], environment(shared))
 

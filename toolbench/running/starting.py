@@ -66,6 +66,7 @@ class Start:
             check_database(self._choices.database_url)
         shared["DATABASE_URL"] = self._choices.database_url or self._start_postgres(sockets)
         shared["REDIS_URL"] = self._choices.redis_url or self._start_valkey(sockets)
+        shared["TOOLBENCH_BASE"] = self._choices.base
         State(self._choices.base, str(sockets), shared).write(self._places.state)
         env = environment(shared)
         self._prepare(env)
@@ -123,7 +124,7 @@ class Start:
             connection.close()
 
     def _link(self, env: Mapping[str, str]) -> str:
-        command = [sys.executable, "manage.py", "link", "--base", self._choices.base]
+        command = [sys.executable, "manage.py", "link"]
         printed = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         return printed.stdout.strip() or "print it with `make link`"
 

@@ -10,7 +10,7 @@ from tests.lab.benches import scripted_model, work
 from toolbench.lab.cases.case_drafts import Draft, DraftRefused, draft_of, read_draft
 from toolbench.lab.cases.case_page import get_case
 from toolbench.lab.cases.casework import NoSuchCase, add_case, delete_case, edit_case, find_case, newest, request_for
-from toolbench.lab.launching.launch_form import get_launch_choices
+from toolbench.lab.launching.launch_form import all_of, get_launch_choices
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, find_scenarios, is_private
@@ -87,7 +87,7 @@ def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
 def test_cases_are_private_and_found_among_the_scenarios() -> None:
     case = saved()
     assert is_private(case.slug)
-    assert case.slug in [choice.value for choice in get_launch_choices().scenarios]
+    assert case.slug in [choice.value for choice in all_of(get_launch_choices().scenarios)]
     assert not is_private("happy_path")
     assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
     assert saved().slug == f"{case.slug}-2"

@@ -96,7 +96,7 @@ def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
     make_trials(cell, **{"pass": 3})
     found = get_pool(DecideQuery()).candidates[0]
     assert (found.measured.passed, found.measured.delivered) == (4, 3)
-    assert "1 errors tried again: not delivered, whatever came of it" in found.cautions
+    assert "errors tried again, not delivered whatever came of it: 1" in found.cautions
 
 
 def test_cells_that_went_on_until_decided_have_bounds_that_hold_at_every_look() -> None:

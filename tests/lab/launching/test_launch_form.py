@@ -4,7 +4,8 @@ import pytest
 
 from toolbench.evals import scenarios
 from toolbench.lab import catalogue
-from toolbench.lab.launching.launch_form import ProviderChoices, get_launch_choices
+from toolbench.lab.launching.launch_form import ProviderChoices, all_of, get_launch_choices
+from toolbench.lab.models import Preset, SamplingProfile
 
 pytestmark = pytest.mark.django_db
 
@@ -32,11 +33,20 @@ def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
     assert offered.narrowed("", ()) == offered
 
 
-def test_the_cast_is_folded_until_one_is_looked_for_or_chosen() -> None:
+def test_the_cast_is_folded_until_one_is_looked_for() -> None:
     offered = personas()
     assert not offered.open
     assert offered.narrowed("slow", ()).open
-    assert offered.narrowed("", {offered.models[0].value}).open
+
+
+def test_long_lists_are_folded_and_offer_all_the_same() -> None:
+    catalogue.load()
+    choices = get_launch_choices()
+    assert [one.value for one in choices.strategies[0].choices] == ["production", "baseline", "raw"]
+    assert [one.fold for one in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
+    assert [one.value for one in choices.profiles[0].choices] == ["default"]
+    assert len(all_of(choices.profiles)) == SamplingProfile.objects.count()
+    assert {one.value for one in all_of(choices.scenarios)} == {one.slug for one in scenarios.all()}
 
 
 def test_sets_of_scenarios_are_those_of_the_words() -> None:
@@ -46,6 +56,6 @@ def test_sets_of_scenarios_are_those_of_the_words() -> None:
 
 
 def test_scenarios_stand_below_the_name_of_their_group() -> None:
-    headed = [choice for choice in get_launch_choices().scenarios if choice.heading]
+    headed = [choice for choice in all_of(get_launch_choices().scenarios) if choice.heading]
     assert [choice.heading for choice in headed] == list(scenarios.groups())
     assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.groups().values()]

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
-from toolbench.lab.models import RunConfig
+from toolbench.lab.models import Cell, RunConfig
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +27,17 @@ def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Clie
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
     assert "Refused for delivery: 12 of 76 trials brought no answer (rate_limited × 12)." in text
     assert 'data-reason="delivery"' in text
+
+
+def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_client: Client) -> None:
+    config = measured("vendor/a", 1)
+    Cell.objects.update(saturated=1)
+    text = owner_client.get("/decide/").content.decode()
+    assert "No configuration has the 60 answers" in text
+    assert f">run {config.run_id} · settings" in text
+    assert "trials measured while this machine was saturated: 1" in text
+    RunConfig.objects.update(provider_kind="local")
+    assert "p95 takes no part here, so there is nothing to draw" in owner_client.get("/decide/").content.decode()
 
 
 @pytest.mark.parametrize(

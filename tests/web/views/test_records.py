@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab.counts.cells import mark_stale
-from toolbench.lab.models import DecisionRecord
+from toolbench.lab.models import DecisionRecord, Run
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +29,22 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
     assert whole["evidence"][0]["tried"] == 76
     for kind in ("csv", "md"):
         assert "vendor/model-a" in owner_client.get(f"/decide/records/{record.pk}/record.{kind}").content.decode()
+
+
+def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 76})
+    owner_client.post("/decide/records/", {"want": "fastest"})
+    record, confirmation = DecisionRecord.objects.get(), make_run(purpose="confirm", state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(confirmation)), **{"pass": 2})
+    DecisionRecord.objects.update(confirmation=confirmation)
+    address = f"/decide/records/{record.pk}/"
+    assert "2 of 2 delivered so far" in owner_client.get(address).content.decode()
+    Run.objects.update(state=Run.State.FINISHED)
+    text = owner_client.get(address).content.decode()
+    assert "2 of 2 delivered. Reporting it" in text
+    assert "so far" not in text
+    confirmation.trials.all().delete()
+    assert "Report this result" not in owner_client.get(address).content.decode()
 
 
 @pytest.mark.parametrize("typed", [{"trials": "-1"}, {"trials": "x"}, {"action": "keep"}, {}, {"trials": "5"}])

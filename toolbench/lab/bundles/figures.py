@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.bundles.choosing import Chosen
+from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Cell, RunConfig
-from toolbench.lab.reports.report_rates import config_rates, rate_json
+from toolbench.lab.reports.report_rates import rate_json, rates_of
 from toolbench.lab.runs.until import DECIDED
 
 MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
@@ -30,9 +31,12 @@ class CellLine:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLine:
-    """`tally` sums the tool scenarios; the controls where there is nothing else."""
+    """One configuration on one group of scenarios; `group` is "" where there is one only. `tally` sums the tool
+    scenarios; the controls where there is nothing else."""
 
     config: RunConfig
+    group: str
+    rows: tuple[Cell, ...]
     tally: Tally
     answered: Rate
     delivered: Rate
@@ -41,15 +45,30 @@ class ConfigLine:
 
 
 def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
-    return tuple(_line(config, [c for c in chosen.cells if c.config_id == config.pk]) for config in chosen.configs)
+    found = {one: in_groups(cell for cell in chosen.cells if cell.config_id == one.pk) for one in chosen.configs}
+    several = len({group for groups in found.values() for group in groups}) > 1
+    return tuple(
+        _line(config, group if several else "", cells)
+        for config, groups in found.items()
+        for group, cells in groups.items()
+    )
 
 
-def _line(config: RunConfig, cells: Sequence[Cell]) -> ConfigLine:
+def _line(config: RunConfig, group: str, cells: Sequence[Cell]) -> ConfigLine:
     control = tally(cell for cell in cells if cell.control)
     tools = tally(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
     lines = tuple(_cell(cell) for cell in cells)
-    return ConfigLine(config, main, main.given_an_answer(), main.delivered(), control.given_an_answer(), lines)
+    return ConfigLine(
+        config=config,
+        group=group,
+        rows=tuple(cells),
+        tally=main,
+        answered=main.given_an_answer(),
+        delivered=main.delivered(),
+        control=control.given_an_answer(),
+        cells=lines,
+    )
 
 
 def _cell(cell: Cell) -> CellLine:
@@ -67,10 +86,11 @@ def _cell(cell: Cell) -> CellLine:
 
 
 def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
-    """A row per configuration: k of n with interval, tool scenarios and controls apart."""
+    """A row per configuration and group of scenarios: k of n with interval, tool scenarios and controls apart."""
     rows = [
         {
             **{name: getattr(line.config, name) for name in (*_AXES, "stream", "tool_use_mode", "policy_hash")},
+            "scenarios": line.group,
             "success_given_an_answer": rate_json(line.answered),
             "delivered_success": rate_json(line.delivered),
             "control": rate_json(line.control),
@@ -80,13 +100,14 @@ def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
     return {"meaning": MEANING, "rows": rows}
 
 
-def statistics_json(chosen: Chosen, lines: Sequence[ConfigLine]) -> JsonObject:
+def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
     """Every cell with its counts, both rates, distinct answers and times."""
     return {
         "meaning": MEANING,
         "p95": f"null below {P95_LEAST} answers",
         "configurations": [
-            {"configuration": str(line.config), **config_rates(line.config, chosen.cells).plain()} for line in lines
+            {"configuration": str(line.config), "scenarios": line.group, **rates_of(line.rows).plain()}
+            for line in lines
         ],
         "cells": [_cell_json(line.config, cell) for line in lines for cell in line.cells],
     }

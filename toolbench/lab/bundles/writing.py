@@ -96,7 +96,7 @@ def _write(out: _Open, chosen: Chosen) -> Manifest:
         listed.append(trial_line(trial, number))
     lines = config_lines(chosen)
     out.add("matrix.json", json_bytes(matrix_json(lines)))
-    out.add("statistics.json", json_bytes(statistics_json(chosen, lines)))
+    out.add("statistics.json", json_bytes(statistics_json(lines)))
     out.add("plans.json", json_bytes(plans_json(chosen)))
     out.add(STYLE, style().encode())
     manifest = Manifest(

@@ -13,10 +13,10 @@ from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, d
 from toolbench.evals.statistics.pairs import paired_difference
 from toolbench.evals.statistics.shares import clopper_pearson
 from toolbench.lab.comparisons.compare_sides import IDENTITY, RATIOS, Line
+from toolbench.lab.counts.groups import USUAL_GROUP
 from toolbench.lab.counts.rates import Rate, rate_of
 
 LEAST_PAIRS = 10
-USUAL_GROUP = "tools"
 Key = tuple[object, ...]
 
 

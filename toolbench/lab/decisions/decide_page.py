@@ -51,6 +51,11 @@ class DecidePage:
         return next((row for row in self.rows if row.leads), None)
 
     @property
+    def only_local(self) -> bool:
+        """No configuration's p95 takes part."""
+        return all(row.candidate.measured.local for row in self.rows)
+
+    @property
     def simulated(self) -> bool:
         return any(row.candidate.simulated for row in self.rows)
 

@@ -13,13 +13,13 @@ from toolbench.evals.intervals import Part
 from toolbench.evals.qualifying import Measured, Span
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
+from toolbench.lab.counts.groups import usual_first
 from toolbench.lab.counts.instances import Counted, MetAgain, count_scenarios, find_met_again, part_of
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 
 CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
-USUAL_GROUP = "tools"
 FAR_APART = timedelta(hours=1)
 KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
@@ -125,7 +125,7 @@ class _Seen:
 def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
     """The usual one first."""
     named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
-    return tuple(sorted(named, key=lambda name: (name != USUAL_GROUP, name)))
+    return tuple(sorted(named, key=usual_first))
 
 
 def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
@@ -243,11 +243,11 @@ def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
     if len({one for line in lines for one in line["engines"]}) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
-        yield f"{tally.errors_retried} errors tried again: not delivered, whatever came of it"
+        yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
     if tally.saturated:
-        yield f"{tally.saturated} trials measured while this machine was saturated"
+        yield f"trials measured while this machine was saturated: {tally.saturated}"
     if tally.queued or tally.running:
-        yield f"{tally.queued + tally.running} trials still to come"
+        yield f"trials still to come: {tally.queued + tally.running}"
 
 
 def _cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from toolbench.evals import scenarios
 from toolbench.evals.stopping import RATES
 from toolbench.evals.trials import Scenario
+from toolbench.lab.launching.expansion import DEFAULT_PROFILE
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.case_sets import kept_sets, word_of
 from toolbench.providers.simulated.personas import all_personas
@@ -19,6 +20,7 @@ STRATEGIES = (
     ("raw", "as a naive client would ask"),
 )
 MOST_CASES = 100
+MOST_SPREAD = 24  # models of a provider; more are folded
 SETS = ("simple", "typical", "extreme", "all")
 DECIDED_BY = tuple(RATES.items())
 METHODS = (
@@ -43,6 +45,18 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceList:
+    """Choices that stand together; `fold` names those that are folded away until they are asked for or chosen."""
+
+    choices: tuple[Choice, ...]
+    fold: str = ""
+
+
+def all_of(lists: tuple[ChoiceList, ...]) -> list[Choice]:
+    return [choice for one in lists for choice in one.choices]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelGroup:
     """Models of one provider that stand together; `title` is "" where they need no heading."""
 
@@ -52,7 +66,8 @@ class ModelGroup:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoices:
-    """`open`: its models are spread out; a cast of personas is not until one is looked for or chosen."""
+    """`open`: all its models are spread out; of a cast of personas, or a long list, only what is chosen is until one
+    is looked for."""
 
     provider: str
     kind: str
@@ -72,30 +87,28 @@ class ProviderChoices:
             for group in self.groups
         )
         left = tuple(group for group in groups if group.models)
-        chosen = any(one.value in keep for one in self.models)
-        return replace(self, groups=left, open=not self.simulated or bool(wanted) or chosen)
+        return replace(self, groups=left, open=self.open or bool(wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoices:
     providers: tuple[ProviderChoices, ...]
-    profiles: tuple[Choice, ...]
-    scenarios: tuple[Choice, ...]
+    profiles: tuple[ChoiceList, ...]
+    scenarios: tuple[ChoiceList, ...]
     sets: tuple[tuple[str, tuple[str, ...]], ...]  # of scenarios, with their slugs
-    strategies: tuple[Choice, ...]
-    methods: tuple[Choice, ...]
+    strategies: tuple[ChoiceList, ...]
+    methods: tuple[ChoiceList, ...]
 
 
 def get_launch_choices() -> LaunchChoices:
     """Five queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_providers(),
-        profiles=tuple(_profile(profile) for profile in SamplingProfile.objects.all()),
-        scenarios=(*_scenarios(), *_case_sets(), *_own_cases()),
+        profiles=_profiles(),
+        scenarios=_scenarios(),
         sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in (*SETS, *scenarios.PACKS)),
-        strategies=tuple(Choice(name, name, hint) for name, hint in STRATEGIES)
-        + tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all()),
-        methods=tuple(Choice(name, name, hint) for name, hint in METHODS),
+        strategies=_strategies(),
+        methods=(ChoiceList(tuple(Choice(name, name, hint) for name, hint in METHODS)),),
     )
 
 
@@ -107,7 +120,7 @@ def _providers() -> tuple[ProviderChoices, ...]:
             provider=provider.name,
             kind=provider.kind,
             simulated=provider.kind == Provider.Kind.SIMULATED,
-            open=provider.kind != Provider.Kind.SIMULATED,
+            open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MOST_SPREAD,
             groups=_groups(provider, models),
         )
         for provider, models in grouped
@@ -136,32 +149,59 @@ def _model(model: Model) -> Choice:
     return Choice(str(model.pk), model.name, " · ".join(hint for hint in hints if hint), muted=model.retired)
 
 
+def _strategies() -> tuple[ChoiceList, ...]:
+    presets = tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all())
+    return _folded(tuple(Choice(name, name, hint) for name, hint in STRATEGIES), (("preset", "presets"), presets))
+
+
+def _profiles() -> tuple[ChoiceList, ...]:
+    first: list[Choice] = []
+    others: list[Choice] = []
+    for profile in SamplingProfile.objects.all():
+        (first if profile.name == DEFAULT_PROFILE else others).append(_profile(profile))
+    return _folded(tuple(first), (("more profile", "more profiles"), tuple(others)))
+
+
+def _folded(spread: tuple[Choice, ...], *folded: tuple[tuple[str, str], tuple[Choice, ...]]) -> tuple[ChoiceList, ...]:
+    """What is always seen, then each list that is folded, under its number and its name for one or for many; empty
+    ones are left out."""
+    lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
+    return tuple(one for one in (ChoiceList(spread), *lists) if one.choices)
+
+
 def _profile(profile: SamplingProfile) -> Choice:
     options = ", ".join(f"{name} {json.dumps(value)}" for name, value in profile.options.items()) or "no overrides"
     scope = "" if profile.applies_to == "*" else f" · {profile.applies_to} only"
     return Choice(profile.name, profile.name, options + scope)
 
 
-def _scenarios() -> tuple[Choice, ...]:
-    """By group, each group's first with its name."""
-    found: list[Choice] = []
+def _scenarios() -> tuple[ChoiceList, ...]:
+    """By group, each group's first with its name; packs and cases are folded."""
+    own: list[Choice] = []
+    packs: list[Choice] = []
     for name, members in scenarios.groups().items():
         first, *others = (_scenario(scenario) for scenario in members)
+        found = packs if name in scenarios.PACKS else own
         found += [replace(first, heading=name), *others]
-    return tuple(found)
+    return _folded(
+        tuple(own),
+        (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
+        (("set of cases", "sets of cases"), tuple(_case_sets())),
+        (("case of your own", "cases of your own"), tuple(_own_cases())),
+    )
 
 
 def _case_sets() -> Iterator[Choice]:
-    for number, (group, cases) in enumerate(kept_sets()):
+    for group, cases in kept_sets():
         hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
-        yield Choice(word_of(group), group.name, hint, heading="" if number else "sets of cases")
+        yield Choice(word_of(group), group.name, hint)
 
 
 def _own_cases() -> Iterator[Choice]:
     """The newest cases of one's own."""
     cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MOST_CASES]
-    for number, case in enumerate(cases):
-        yield Choice(case.slug, case.slug, case.title, heading="" if number else "your cases")
+    for case in cases:
+        yield Choice(case.slug, case.slug, case.title)
 
 
 def _scenario(scenario: Scenario) -> Choice:

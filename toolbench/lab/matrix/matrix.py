@@ -11,6 +11,7 @@ from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.evals.statistics import P95_LEAST
+from toolbench.lab.counts.groups import USUAL_GROUP, usual_first
 from toolbench.lab.counts.metrics import METRICS, Counted, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
@@ -21,7 +22,6 @@ from toolbench.lab.traces.trials import NONE, STREAMED, WHOLE, TrialFilter
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
 KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
-USUAL_GROUP = "tools"
 RUN_CHOICES = 12
 NAMED = 2  # scenarios
 FAR_APART = timedelta(hours=1)
@@ -144,7 +144,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         same={LABELS.get(name, name): value for name, value in same.items() if value},
         varies=tuple(name for name in ASKED if name not in same),
         summary=_summary(rows),
-        scenario_groups=tuple(sorted(present, key=lambda name: (name != USUAL_GROUP, name))),
+        scenario_groups=tuple(sorted(present, key=usual_first)),
         runs=tuple(_runs_of(query).order_by("-id")[:RUN_CHOICES]),
         warnings=_warnings(rows, found),
         prompts=_prompts(query),

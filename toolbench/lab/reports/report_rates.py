@@ -1,6 +1,6 @@
 """Both rates of a configuration, over everything, the tool scenarios and the controls, as a report writes them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
@@ -8,7 +8,7 @@ from toolbench.evals.rounding import half_up
 from toolbench.lab.counts.metrics import METRICS, MetricValue, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.models import Cell
 from toolbench.lab.runs.run_metrics import counted
 
 
@@ -47,10 +47,6 @@ def _value_json(value: MetricValue) -> JsonObject:
         return rate_json(value.rate)
     figure = value.figure
     return {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
-
-
-def config_rates(config: RunConfig, cells: Iterable[Cell]) -> ConfigRates:
-    return rates_of([cell for cell in cells if cell.config_id == config.pk])
 
 
 def rates_of(cells: Sequence[Cell]) -> ConfigRates:

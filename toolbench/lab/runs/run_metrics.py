@@ -1,15 +1,16 @@
-"""Every metric of one run, by configuration."""
+"""Every metric of one run, by configuration and group of scenarios."""
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.evals.statistics import P95_LEAST
+from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.metrics import GROUPS, Counted, Figure, Metric, MetricValue, value_of
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Run, RunConfig
 
-MOST_CONFIGS = 12
+MOST_COLUMNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,20 @@ class MetricLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+
+    config: RunConfig
+    group: str
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """`groups` of lines, each line with one value per configuration; lines without any value are left out."""
+    """`groups` of lines, each line with one value per column; lines without any value are left out."""
 
     run: Run
-    configs: tuple[RunConfig, ...]
+    columns: tuple[Column, ...]
     left_out: int
     groups: tuple[tuple[str, tuple[MetricLine, ...]], ...]
 
@@ -35,9 +45,16 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in run.cells.all():
         by_config[cell.config_id].append(cell)
-    of = [counted(by_config[config.pk]) for config in configs[:MOST_CONFIGS]]
-    groups = ((title, tuple(_lines(metrics, of))) for title, metrics in GROUPS.items())
-    return RunMetrics(run, configs[:MOST_CONFIGS], max(0, len(configs) - MOST_CONFIGS), tuple(groups))
+    columns = [
+        Column(config, group, counted(cells))
+        for config in configs
+        for group, cells in in_groups(by_config[config.pk]).items()
+    ]
+    if len({column.group for column in columns}) == 1:
+        columns = [replace(column, group="") for column in columns]
+    shown = columns[:MOST_COLUMNS]
+    groups = ((title, tuple(_lines(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
+    return RunMetrics(run, tuple(shown), len(columns) - len(shown), tuple(groups))
 
 
 def counted(cells: Sequence[Cell]) -> Counted:

@@ -4,11 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min, Q
+from django.db.models import Case, Count, Min, Q, Value, When
 from django.utils import timezone
 
 from toolbench.engine.routing import AUTO
 from toolbench.evals.stopping import Until
+from toolbench.lab.counts.groups import CONTROL, in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally, tally_of
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
@@ -41,7 +42,10 @@ class ScenarioLine:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLine:
+    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+
     config: RunConfig
+    group: str
     tally: Tally  # tool scenarios; of the controls where the run has nothing else
     control: Tally
     answered: Rate
@@ -76,14 +80,24 @@ class RunPage:
     until: str  # the rule in words; "" for a fixed number of trials
 
     @property
+    def configs(self) -> tuple[RunConfig, ...]:
+        return tuple({line.config.pk: line.config for line in self.lines}.values())
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        first = [line for line in self.lines if line.config == self.lines[0].config]
+        return tuple(one.scenario for line in first for one in line.scenarios)
+
+    @property
     def routed(self) -> tuple[RunConfig, ...]:
         """Configurations whose method was left open, decided or still waiting for a probe."""
-        return tuple(line.config for line in self.lines if line.config.routing or line.config.method == AUTO)
+        return tuple(config for config in self.configs if config.routing or config.method == AUTO)
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """`answered` and `delivered` are None for a run of several configurations: no further repeat means their sum."""
+    """`answered` and `delivered` are None for a run of several configurations or groups of scenarios: no further
+    repeat means their sum."""
 
     run: Run
     models: tuple[str, ...]
@@ -98,10 +112,11 @@ def get_runs(*, simulated: bool = False, imported: bool = False, limit: int = 10
     kind = Q(imported=True) if imported else Q(imported=False, simulated=simulated)
     found = Run.objects.filter(kind, deleted_at=None)
     runs = tuple(found.defer("request", "skipped")[:limit])
-    counts: dict[int, dict[bool, Tally]] = defaultdict(dict)
-    grouped = Cell.objects.filter(run__in=runs).order_by().values("run_id", "control")
+    counts: dict[int, dict[str, Tally]] = defaultdict(dict)
+    group = Case(When(control=True, then=Value(CONTROL)), default="scenario_group")
+    grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
     for line in grouped.annotate(**sums()):
-        counts[line["run_id"]][line["control"]] = tally_of(line)
+        counts[line["run_id"]][line["group"]] = tally_of(line)
     models: dict[int, list[str]] = defaultdict(list)
     configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
     for run_id, name in configs.values_list("run_id", "model_name"):
@@ -109,11 +124,12 @@ def get_runs(*, simulated: bool = False, imported: bool = False, limit: int = 10
     return tuple(_run_line(run, models[run.pk], counts[run.pk]) for run in runs)
 
 
-def _run_line(run: Run, models: list[str], counts: dict[bool, Tally]) -> RunLine:
-    """`counts` of the tool scenarios under False, of the controls under True."""
-    tools = counts.get(False, Tally())
+def _run_line(run: Run, models: list[str], counts: dict[str, Tally]) -> RunLine:
+    """`counts` by group of scenarios, the controls as one."""
+    groups = [one for name, one in counts.items() if name != CONTROL]
     whole = pooled(counts.values())
-    alone = len(models) == 1
+    alone = len(models) == 1 and len(groups) <= 1
+    tools = pooled(groups)
     answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
     return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered)
 
@@ -143,15 +159,22 @@ def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...]) -> tuple[Con
     by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_config[cell.config_id].append(cell)
-    return tuple(_line(config, by_config[config.pk]) for config in configs)
+    found = {config: in_groups(by_config[config.pk]) for config in configs}
+    several = len({group for groups in found.values() for group in groups}) > 1
+    return tuple(
+        _line(config, group if several else "", cells)
+        for config, groups in found.items()
+        for group, cells in groups.items()
+    )
 
 
-def _line(config: RunConfig, cells: list[Cell]) -> ConfigLine:
+def _line(config: RunConfig, group: str, cells: list[Cell]) -> ConfigLine:
     control = tally(cell for cell in cells if cell.control)
     tools = tally(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
     return ConfigLine(
         config=config,
+        group=group,
         tally=main,
         control=control,
         answered=main.given_an_answer(TARGET),

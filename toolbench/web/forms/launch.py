@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from toolbench.lab.launching.forecast import Forecast
 from toolbench.lab.launching.forecast_page import forecast_plan
-from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices
+from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
 from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
 from toolbench.lab.models import Run
 from toolbench.lab.planning.case_sets import slugs_of
@@ -67,10 +67,10 @@ class LaunchForm(forms.Form):
         self.choices = choices
         offered = {
             "models": [model for provider in choices.providers for model in provider.models],
-            "profiles": choices.profiles,
-            "scenarios": choices.scenarios,
-            "strategies": choices.strategies,
-            "methods": choices.methods,
+            "profiles": all_of(choices.profiles),
+            "scenarios": all_of(choices.scenarios),
+            "strategies": all_of(choices.strategies),
+            "methods": all_of(choices.methods),
         }
         for name, values in offered.items():
             field = self.fields[name]

@@ -12,7 +12,7 @@ class Command(BaseCommand):
     help = "Print a link that signs in the owner: one use, some hours."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--base", default="http://127.0.0.1:8000", help="the address of the site")
+        parser.add_argument("--base", default=settings.BASE_URL, help="the address of the site")
 
     def handle(self, base: str, **options: object) -> None:
         path = reverse("sign-in-link", args=[make_token()])
