@@ -30,8 +30,8 @@ def provider() -> Iterator[ScriptedProvider]:
 
 
 def wait_for_the_middle(stack: Stack, run_id: int) -> None:
-    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6)
-    assert stack.count("state = 'running'", run_id) > 0
+    """Some trials are done and others are being tried; between two claims there may be none of those."""
+    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count("state = 'running'", run_id) > 0)
 
 
 def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, int]:
