@@ -7,6 +7,7 @@ import pytest
 from tests.lab.benches import scripted_model, work
 from toolbench.evals.bfcl.multi_turn.cases import golden_turns, multi_turn_cases
 from toolbench.lab.cases.bfcl_import import import_bfcl
+from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_page import get_case
 from toolbench.lab.cases.casework import request_for
 from toolbench.lab.launching.launching import launch
@@ -54,6 +55,8 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
     assert len(results) == sum(len(turn) for turn in case.answers)
     assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
     assert next(iter(replay([trial.pk]))).columns["outcome"] == "pass"
+    with pytest.raises(NotMade, match=f"the user says {len(case.messages)} messages"):
+        draft_from_trial(trial.pk)
 
 
 @pytest.mark.django_db(transaction=True)

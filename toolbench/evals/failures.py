@@ -14,8 +14,9 @@ ANY_STATUS = "HTTP_4XX"
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """One row. `category` is the case study's word, `later_category` its later version's where that differs. A row
-    that is not `judged` comes from imported reports or from the lab. `ends`, `findings`, `envelope`, `exchange` and
+    """One row. `category` is the case study's word, `later_category` its later version's where that differs. `set_up`:
+    a person's key, account, address or machine was not ready, which shows nothing of how well the endpoint delivers. A
+    row that is not `judged` comes from imported reports or from the lab. `ends`, `findings`, `envelope`, `exchange` and
     `statuses` say what is mapped onto the row: engine.End, findings about an answer, codes in an envelope's errors,
     codes of an exchange, HTTP statuses."""
 
@@ -25,6 +26,7 @@ class FailureClass:
     category: str
     later_category: str = ""
     infrastructure: bool = False
+    set_up: bool = False
     judged: bool = True
     ends: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()

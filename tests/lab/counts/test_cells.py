@@ -58,10 +58,10 @@ def test_sums_upstreams_marks_and_behaviour() -> None:
     cell = a_cell()
     make_trial(cell, "pass", upstream="x", cost=0.5, added_by_hand=True, behaviour_seen=True, client_lag_ms=80.0)
     make_trial(cell, "fail", upstream="y", cost=0.25, behaviour_seen=False, client_lag_ms=1.0)
-    make_trial(cell, "pass", upstream="x")
+    make_trial(cell, "pass", upstream="x", cost=0.5)
     recompute_stale()
     cell.refresh_from_db()
-    assert (cell.cost, cell.upstreams, cell.added_by_hand, cell.saturated) == (0.75, ["x", "y"], 1, 1)
+    assert (cell.cost, cell.upstreams, cell.added_by_hand, cell.saturated) == (1.25, ["x", "y"], 1, 1)
     assert (cell.behaviour_seen, cell.behaviour_asked, cell.requests) == (1, 2, 6)
 
 

@@ -19,6 +19,8 @@ from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.decisions.recommendations import get_recommendations
 from toolbench.lab.decisions.records import frozen_rate, save_record
+from toolbench.lab.matrix.matrix import get_matrix
+from toolbench.lab.matrix.matrix_query import MatrixQuery
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +65,9 @@ def test_what_nobody_named_is_priced_by_the_dated_list_with_every_token_that_was
     measured = get_pool(DecideQuery()).candidates[0].measured
     assert measured.cost
     assert measured.cost.value == pytest.approx(2.5 + 2.5 + 1.0)
+    shown = get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure
+    assert shown
+    assert shown.low == pytest.approx(measured.cost.value)
     assert measured.cost_from.startswith("list price of 20")
 
 
@@ -74,6 +79,7 @@ def test_a_cost_that_is_known_of_some_trials_only_is_unknown_in_words() -> None:
     measured = get_pool(DecideQuery()).candidates[0].measured
     assert measured.cost is None
     assert measured.cost_from == "1 of 2 trials have neither a named cost nor a list price"
+    assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
 
 
 def test_instances_met_again_count_as_many_as_they_are_independent_and_scenarios_weigh_alike() -> None:

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
@@ -68,6 +69,24 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
     rejudge(of_run(corrected.pk).values_list("pk", flat=True))
 
     assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
+
+
+def test_a_re_judgement_that_fails_ends_and_says_so_and_may_be_asked_for_again(
+    corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    monkeypatch.setattr(replay_queue, "MOST_REJUDGED", 1)
+    corrected.trials.update(verdict={"judging": "no number"})
+    assert ask_rejudging(corrected) is None
+    for row in waiting_replays():
+        work_replay(row)
+    failed = rejudging_of(corrected)
+    assert failed is not None
+    assert (failed.state, waiting_replays()) == ("done", ())
+    assert (
+        "Toolbench itself failed (ValueError)" in admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
+    )
+    ask_rejudging(corrected)
+    assert len(waiting_replays()) == 1
 
 
 def test_a_large_run_is_left_to_a_worker_and_taken_up_again_when_that_one_is_lost(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -95,7 +96,7 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     recompute_stale()
     cell.refresh_from_db()
     others = 2 * 6  # two requests each of those that are not tried again
-    assert (cell.requests, cell.cost) == (others + 1, 0.5)
+    assert (cell.requests, cell.cost) == (others + 1, None)  # nobody named what the others cost
     assert cell.input_tokens == 400 * 6 + 900
 
 
@@ -112,6 +113,42 @@ def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> No
     assert counts.errors_retried == 2
     table = get_matrix(MatrixQuery(scope="real"))
     assert table.warnings == ("2 trials were tried again after an error: delivered success counts them as failures.",)
+
+
+def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 7})
+    for answered in (0, 0, 1):  # a key that was taken before and is refused later is the endpoint's affair
+        make_trial(cell, "infra", failure_class="authentication_failed", answered_turns=answered)
+    controlling.retry_errored(cell.run_id)
+    cell.trials.filter(state="queued").update(state="done", outcome="pass")
+    cell.refresh_from_db()
+    cell.stale = True
+    cell.save()
+    recompute_stale()
+    cell.refresh_from_db()
+    delivered = tally([cell]).delivered()
+    assert (delivered.k, delivered.n) == (9, 10)
+
+
+def test_nothing_of_the_first_try_is_left_in_a_trial_that_is_queued_again() -> None:
+    cell = make_cell(make_config(make_run()))
+    fields: dict[str, Any] = {
+        "cause": "never_sent",
+        "causes": [{"code": "x"}],
+        "failed_calls": 3,
+        "call_expected": True,
+    }
+    fields |= {"taxonomy": 2, "arguments_asked": 4, "seed_sent": True, "plan_hash": "h", "client_lag_ms": 9.0}
+    tried = make_trial(cell, "infra", label="mine", note="kept", **fields)
+    fresh = make_trial(cell, "queued")
+    controlling.retry_errored(cell.run_id)
+    tried.refresh_from_db()
+    differing = {f.name for f in Trial._meta.concrete_fields if getattr(tried, f.name) != getattr(fresh, f.name)}
+    assert differing - {"id", "index", "block", "position", "instance_seed", "seed", "queued_at"} == {
+        "execution", "errors_retried", "label", "note", "answer_hash"
+    }  # fmt: skip
+    assert tried.answer_hash == ""
 
 
 def test_without_errored_trials_there_is_nothing_to_retry() -> None:

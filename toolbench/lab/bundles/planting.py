@@ -14,6 +14,8 @@ from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.rows import BadRow
 from toolbench.lab.counts.cells import recompute
+from toolbench.lab.counts.metrics import METRICS, rate_for
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 AT_ONCE = 50  # trials per INSERT
@@ -73,6 +75,7 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> R
         count = sum(_trials(bed, some) for some in _batches(seed.trials))
         Run.objects.filter(pk=run.pk).update(trial_count=count)
         recompute([cell.pk for cell in bed.cells])
+        _check_counts(run)
     run.refresh_from_db()
     return run
 
@@ -139,6 +142,18 @@ def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
     judged = ((trial, columns) for trial, seed in zip(trials, seeds, strict=True) for columns in seed.judgements)
     Judgement.objects.bulk_create(Judgement(**renamed(columns, bed.names), trial=trial) for trial, columns in judged)
     return len(trials)
+
+
+def _check_counts(run: Run) -> None:
+    """Every rate that a page may show of a cell can be one: no count lies above what it is of, and every error is
+    a fraction. Raises BadRow."""
+    for cell in run.cells.order_by("pk"):
+        counts = tally([cell])
+        for metric in METRICS.values():
+            try:
+                rate_for(metric, counts, counts)
+            except (ValueError, ArithmeticError) as error:
+                raise BadRow(f"the trials of {cell.scenario} cannot be counted as “{metric.denominator}”") from error
 
 
 def _at(rows: Sequence[_Row], place: int) -> _Row:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -102,6 +103,8 @@ def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
         field.run_validators(value)
     except (ValidationError, OverflowError) as error:
         raise BadRow(f"{field.name} cannot be stored: {error}") from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadRow(f"{field.name} is no finite number")
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
         raise BadRow(f"{field.name} is an unknown word")
     return value

@@ -33,6 +33,12 @@ def draft_from_trial(trial_id: int) -> tuple[Draft, str]:
     if isinstance(scenario, OwnScenario):
         return draft_of(f"{scenario.title} (from trial {trial_id})", scenario.case), note
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+    if instance.further:
+        said = 1 + len(instance.further)
+        raise NotMade(
+            f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
+            "one's own has one. Write a case of the message that matters, with what came before it as its history."
+        )
     steps = [one for one in stored_steps(trial) if one.is_tool]
     return _draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
 

@@ -2,9 +2,13 @@
 all of them by one idempotent statement; nothing is ever added to a count."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q
+
+from toolbench.lab.counts.spending import DOLLARS, SPENT, price_columns, prices_of
+from toolbench.lab.models import RunConfig
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
@@ -16,20 +20,18 @@ WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY U
 
 _LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
 
-# What is paid is counted whatever became of it: `spent` are the steps that a trial's own figures do not hold, since its
-# execution was lost, given back or tried again.
-_RECOMPUTE = """
-WITH answered AS (
+# What is paid is counted whatever became of it. The cost of a cell is known when that of every trial is.
+_RECOMPUTE = f"""
+WITH tried AS (
     SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
         state = 'done' AND outcome <> 'cancelled' AS counted
     FROM lab_trial WHERE cell_id = ANY(%(cells)s)
-), spent AS (
-    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
-        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens, sum(step.cost) AS cost
-    FROM answered AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
-        AND (step.execution < trial.execution OR trial.requests = 0)
-    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
-    GROUP BY trial.id
+), spent AS ({SPENT}), paid AS (
+    SELECT tried.id, {DOLLARS} AS dollars,
+        outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
+    FROM tried LEFT JOIN spent USING (id)
+    LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
+        ON price.config = tried.config_id
 ), derived AS (
     SELECT cell_id,
         count(*) FILTER (WHERE state = 'queued') AS queued,
@@ -74,16 +76,15 @@ WITH answered AS (
         count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers > 0) AS called_needlessly,
         count(*) FILTER (WHERE answered AND call_expected AND calling_answers = 0) AS call_missed,
         count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers = 0) AS rightly_silent,
-        sum(answered.requests + coalesce(spent.requests, 0)) AS requests,
-        sum(answered.retries + coalesce(spent.retries, 0)) AS retries,
-        sum(answered.input_tokens + coalesce(spent.input_tokens, 0)) AS input_tokens,
-        sum(answered.output_tokens + coalesce(spent.output_tokens, 0)) AS output_tokens,
+        sum(tried.requests + coalesce(spent.requests, 0)) AS requests,
+        sum(tried.retries + coalesce(spent.retries, 0)) AS retries,
+        sum(tried.input_tokens + coalesce(spent.input_tokens, 0)) AS input_tokens,
+        sum(tried.output_tokens + coalesce(spent.output_tokens, 0)) AS output_tokens,
         sum(cached_tokens) AS cached_tokens,
         sum(reasoning_tokens) AS reasoning_tokens,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered) AS first_token_p50_ms,
         max(prompt_version) AS prompt_version,
-        CASE WHEN count(answered.cost) + count(spent.cost) > 0
-            THEN coalesce(sum(answered.cost), 0) + coalesce(sum(spent.cost), 0) END AS cost,
+        CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END AS cost,
         percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p50_ms,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p95_ms,
         count(*) FILTER (WHERE added_by_hand) AS added_by_hand,
@@ -91,7 +92,7 @@ WITH answered AS (
         count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass') AS late_passes,
         count(*) FILTER (WHERE client_lag_ms > %(lag)s) AS saturated,
         jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '') AS upstreams
-    FROM answered LEFT JOIN spent USING (id) GROUP BY cell_id
+    FROM tried LEFT JOIN spent USING (id) JOIN paid USING (id) GROUP BY cell_id
 )
 UPDATE lab_cell AS cell SET stale = false,
     queued = coalesce(d.queued, 0), running = coalesce(d.running, 0), passed = coalesce(d.passed, 0),
@@ -152,6 +153,15 @@ def recompute_stale(limit: int = 500) -> int:
 
 def recompute(cells: Sequence[int]) -> None:
     """Cells whose rows this transaction has made or locked."""
-    if cells:
-        with connection.cursor() as cursor:
-            cursor.execute(_RECOMPUTE, {"cells": list(cells), "lag": SATURATED_LAG_MS})
+    if not cells:
+        return
+    configs, asked, answered = price_columns(prices_of(RunConfig.objects.filter(cells__in=cells)))
+    given: dict[str, Any] = {
+        "cells": list(cells),
+        "lag": SATURATED_LAG_MS,
+        "priced": configs,
+        "input": asked,
+        "output": answered,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_RECOMPUTE, given)

@@ -9,31 +9,20 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from toolbench.evals.deciding import ratio
-from toolbench.evals.prices import Price, price_of
+from toolbench.evals.prices import Price
 from toolbench.evals.qualifying import Span
+from toolbench.lab.counts.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
 from toolbench.lab.models import RunConfig, Trial
 
-# `spent` are the steps that a trial's own figures do not hold, since its execution was lost or tried again, as in
-# lab.cells. A trial of the infrastructure without a token was answered nothing, and costs nothing.
-_PAID = """
-WITH mine AS (
-    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({trials})
-), spent AS (
-    SELECT trial.id, sum(step.input_tokens) AS input, sum(step.output_tokens) AS output, sum(step.cost) AS cost
-    FROM mine AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
-        AND step.execution < trial.execution
-    WHERE trial.execution > 1 GROUP BY trial.id
-), priced AS (
-    SELECT mine.config_id, mine.outcome = 'pass' AND mine.errors_retried = 0 AS delivered,
-        mine.cost IS NOT NULL OR spent.cost IS NOT NULL AS named,
-        CASE WHEN mine.cost IS NOT NULL OR spent.cost IS NOT NULL THEN coalesce(mine.cost, 0) + coalesce(spent.cost, 0)
-            WHEN mine.outcome = 'infra' AND mine.input_tokens + mine.output_tokens = 0
-                AND coalesce(spent.input, 0) + coalesce(spent.output, 0) = 0 THEN 0
-            ELSE (price.input * (mine.input_tokens + coalesce(spent.input, 0))
-                + price.output * (mine.output_tokens + coalesce(spent.output, 0))) / 1000000 END AS dollars
-    FROM mine LEFT JOIN spent USING (id)
+_PAID = f"""
+WITH tried AS (
+    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({{trials}})
+), spent AS ({SPENT}), priced AS (
+    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered, {NAMED} AS named,
+        {DOLLARS} AS dollars
+    FROM tried LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
-        ON price.config = mine.config_id
+        ON price.config = tried.config_id
 )
 SELECT config_id, count(*), count(*) FILTER (WHERE named), count(dollars),
     coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),
@@ -75,16 +64,13 @@ class Paid:
 def paid_of(trials: QuerySet[Trial]) -> Mapping[int, Paid]:
     """By configuration id. Two queries, whatever the number of trials."""
     chosen = trials.order_by().values("pk")
-    configs = RunConfig.objects.filter(pk__in=trials.order_by().values("config_id"), provider__isnull=False)
-    found = {pk: price_of(*key) for pk, *key in configs.values_list("pk", "provider__template", "model_name")}
-    prices = {pk: price for pk, price in found.items() if price is not None}
+    prices = prices_of(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
     try:
         sql, params = chosen.query.sql_with_params()
     except EmptyResultSet:
         return {}
-    asked, answered = [one.input for one in prices.values()], [one.output for one in prices.values()]
     with connection.cursor() as cursor:
-        cursor.execute(_PAID.format(trials=sql), (*params, list(prices), asked, answered))
+        cursor.execute(_PAID.format(trials=sql), (*params, *price_columns(prices)))
         rows = cursor.fetchall()
     return {pk: _paid(Paid(*sums), prices.get(pk)) for pk, *sums in rows}
 

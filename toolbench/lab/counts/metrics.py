@@ -95,8 +95,9 @@ def tokens_per_trial(tally: Tally) -> Figure | None:
 
 
 def cost_per_success(tally: Tally) -> Figure | None:
-    """Failed and retried requests are paid and counted. None while the cost is unknown or nothing passed."""
-    return _single(formulas.per_success(tally.cost, tally.passed), "dollars")
+    """Failed and retried requests are paid and counted. None where a trial's cost is unknown or nothing was
+    delivered."""
+    return _single(formulas.per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
 
 
 def _of(k: str, *n: str) -> Callable[[Tally, int | None], Rate]:
@@ -285,7 +286,13 @@ _SPENT = (
         None,
         lambda pool: _per_trial(pool.tally, pool.tally.reasoning_tokens),
     ),
-    Metric("cost", "Cost per success", "all requests paid / passed", None, lambda pool: cost_per_success(pool.tally)),
+    Metric(
+        "cost",
+        "Cost per delivered success",
+        "all requests paid / delivered",
+        None,
+        lambda pool: cost_per_success(pool.tally),
+    ),
 )
 GROUPS = {"Success": _SUCCESS, "Calls": _CALLS, "When to call": _TRIGGER, "Time, tokens, cost": _SPENT}
 METRICS = {metric.name: metric for group in GROUPS.values() for metric in group}

@@ -62,11 +62,13 @@ SUMMED = (
     "cached_tokens",
     "reasoning_tokens",
 )
+_COUNTED = ("cells", "repeating", "unpriced")  # of cells
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Sums over `cells` cells. `cost` is None when no endpoint named one. `repeating` counts cells of a deterministic
+    """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
+    `repeating` counts cells of a deterministic
     endpoint in which an answer came more than once: no interval may be claimed for them."""
 
     cells: int = 0
@@ -121,6 +123,7 @@ class Tally:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     repeating: int = 0
+    unpriced: int = 0
     cost: float | None = None
     error: float | None = None  # the least of cells that went on until decided; None where there is none
 
@@ -171,14 +174,23 @@ class Tally:
 
 def tally(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
-    costs = [cell.cost for cell in cells if cell.cost is not None]
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
-    cost, error = sum(costs) if costs else None, _least(cell.error for cell in cells)
-    return Tally(cells=len(cells), repeating=sum(map(_repeats, cells)), cost=cost, error=error, **sums)
+    sums |= {"repeating": sum(map(_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
+    cost, error = _cost((cell.cost for cell in cells), sums["unpriced"]), _least(cell.error for cell in cells)
+    return Tally(cells=len(cells), cost=cost, error=error, **sums)
 
 
 def _least(errors: Iterable[float | None]) -> float | None:
     return min((error for error in errors if error is not None), default=None)
+
+
+def _cost(costs: Iterable[float | None], unpriced: int) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and not unpriced else None
+
+
+def _is_unpriced(cell: Cell) -> bool:
+    return cell.cost is None and bool(cell.passed + cell.failed + cell.infra)
 
 
 def _repeats(cell: Cell) -> bool:
@@ -189,17 +201,19 @@ def sums() -> dict[str, Aggregate]:
     """What a grouped query over cells is annotated with, for `tally_of` to read."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
-    counted["sum_error"] = Min("error")
+    tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
+    counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
     return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
 
 
 def tally_of(line: Mapping[str, Any]) -> Tally:
-    return Tally(**{name: line[f"sum_{name}"] for name in ("cells", "repeating", *SUMMED, "cost", "error")})
+    sums = {name: line[f"sum_{name}"] for name in (*_COUNTED, *SUMMED, "error")}
+    return Tally(cost=_cost([line["sum_cost"]], sums["unpriced"]), **sums)
 
 
 def pooled(tallies: Iterable[Tally]) -> Tally:
     """The sum of sums."""
     tallies = tuple(tallies)
-    costs = [one.cost for one in tallies if one.cost is not None]
-    sums = {name: sum(getattr(one, name) for one in tallies) for name in ("cells", "repeating", *SUMMED)}
-    return Tally(cost=sum(costs) if costs else None, error=_least(one.error for one in tallies), **sums)
+    sums = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED, *SUMMED)}
+    cost = _cost((one.cost for one in tallies), sums["unpriced"])
+    return Tally(cost=cost, error=_least(one.error for one in tallies), **sums)

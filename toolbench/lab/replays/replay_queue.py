@@ -2,6 +2,7 @@
 batches that show how far it is. A row that no worker is at is found by the sweep."""
 
 import dataclasses
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -15,11 +16,14 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Replay, Run
+from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.waking import wake_replays
 from toolbench.lab.replays.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
 from toolbench.lab.replays.replaying import replay
 from toolbench.lab.replays.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
 from toolbench.lab.replays.what_if_plan import WhatIf
+
+logger = logging.getLogger(__name__)
 
 BATCH = 40
 LEASE = timedelta(seconds=60)
@@ -64,8 +68,9 @@ def ask_rejudging(run: Run) -> Rejudged | None:
 
 
 def rejudging_of(run: Run) -> Replay | None:
-    """The re-judgement of the run that is waited for."""
-    return Replay.objects.filter(kind=REJUDGE, scope_id=run.pk).exclude(state=Replay.State.DONE).first()
+    """The re-judgement of the run that is waited for, or that failed."""
+    rows = Replay.objects.filter(kind=REJUDGE, scope_id=run.pk)
+    return rows.exclude(state=Replay.State.DONE, refused="").first()
 
 
 def waiting_replays() -> tuple[int, ...]:
@@ -80,10 +85,14 @@ def work_replay(replay_id: int) -> None:
     if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
         return
     row, held = mine.get(), mine.filter(lease=lease)
-    if row.kind == REJUDGE:
-        _rejudge(row, held)
-    else:
-        _replay(row, held)
+    try:
+        (_rejudge if row.kind == REJUDGE else _replay)(row, held)
+    except AWAY:
+        raise  # whoever sweeps finds it when its lease is over
+    except Exception as error:
+        logger.exception("The %s %s failed within Toolbench itself", row.kind, replay_id)
+        said = f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
+        held.update(state=Replay.State.DONE, refused=said, finished_at=Now(), lease=None)
 
 
 def _rejudge(row: Replay, held: QuerySet[Replay]) -> None:

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy import Policy
+from toolbench.evals.failures import all_classes
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
@@ -22,6 +23,14 @@ from toolbench.lab.trials.queueing import queue_trials
 
 MOST_ADDED = 1000
 _OPEN = (Run.State.RUNNING, Run.State.PAUSED)
+SET_UP = tuple(row.code for row in all_classes() if row.set_up)
+
+# What a trial is, whatever came of it; every other column is blank before it is tried.
+_PLANNED = frozenset({
+    "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
+    "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "queued_at",
+    "label", "note",
+})  # fmt: skip
 
 
 class Refused(Exception):
@@ -183,10 +192,12 @@ def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
 
 def _queue_again(trial_ids: list[int]) -> None:
     """Back to before the first try; the execution number stays, and that its error was tried again: what came of the
-    first try was delivered, and nothing later undoes it."""
-    blank = Trial()
-    fresh = {name: getattr(blank, name) for name in _RESULTS} | {"errors_retried": F("errors_retried") + 1}
-    Trial.objects.filter(pk__in=trial_ids).update(**fresh, state=Trial.State.QUEUED, started_at=None, finished_at=None)
+    first try was delivered, and nothing later undoes it. One that a wrong set-up kept from any answer says nothing of
+    what the endpoint delivers, and is not marked."""
+    fresh = {field.name: field.get_default() for field in Trial._meta.concrete_fields if field.name not in _PLANNED}
+    own_fault = When(failure_class__in=SET_UP, answered_turns=0, then=F("errors_retried"))
+    retried = Case(own_fault, default=F("errors_retried") + 1)
+    Trial.objects.filter(pk__in=trial_ids).update(**fresh, errors_retried=retried)
 
 
 def _reopen(run_id: int) -> None:
@@ -205,15 +216,3 @@ def _reopen(run_id: int) -> None:
 def _wake(run_id: int) -> None:
     waiting = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
     wake(waiting.order_by().values_list("provider_id", flat=True).distinct())
-
-
-_RESULTS = (
-    "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence", "signature",
-    "behaviour_seen", "avoided", "verdict", "first_bad_ordinal", "final_text", "error_hint", "answer_hash",
-    "duration_ms", "backoff_ms", "model_ms", "tool_ms", "first_byte_ms", "first_token_ms",
-    "first_call_ms", "turns", "requests", "retries",
-    "output_retries", "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns",
-    "calling_turns", "ignored_calls", "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again",
-    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost",
-    "paths", "upstream", "fingerprint", "model_echoed", "tools_dropped", "not_executed", "rendered_prompt",
-)  # fmt: skip

@@ -1,0 +1,44 @@
+"""What one trial spent, in pieces of SQL that every count of money and requests is made of: what the provider itself
+named first, else the dated list price of that provider, else unknown."""
+
+from collections.abc import Mapping
+
+from django.db.models import QuerySet
+
+from toolbench.evals.prices import Price, price_of
+from toolbench.lab.models import RunConfig
+
+# The steps that a trial's own figures do not hold, since its execution was lost, given back or tried again. `tried` are
+# rows of lab_trial.
+SPENT = """
+    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
+        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens, sum(step.cost) AS cost
+    FROM tried AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
+        AND (step.execution < trial.execution OR trial.requests = 0)
+    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
+    GROUP BY trial.id
+"""
+
+# Of `tried` with `spent` and `price` beside it. Who was answered nothing has paid nothing; an answer whose tokens
+# nobody counted has no known price.
+NAMED = "coalesce(tried.cost, spent.cost) IS NOT NULL"
+DOLLARS = f"""
+    CASE WHEN {NAMED} THEN coalesce(tried.cost, 0) + coalesce(spent.cost, 0)
+        WHEN tried.input_tokens + tried.output_tokens + coalesce(spent.input_tokens, 0)
+            + coalesce(spent.output_tokens, 0) > 0
+        THEN (price.input * (tried.input_tokens + coalesce(spent.input_tokens, 0))
+            + price.output * (tried.output_tokens + coalesce(spent.output_tokens, 0))) / 1000000
+        WHEN tried.answered_turns = 0 THEN 0 END
+"""
+
+
+def prices_of(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
+    """The list price of each configuration that has one, by its id. One query."""
+    known = configs.filter(provider__isnull=False).order_by()
+    found = {pk: price_of(*key) for pk, *key in known.values_list("pk", "provider__template", "model_name")}
+    return {pk: price for pk, price in found.items() if price is not None}
+
+
+def price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
+    """Ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
+    return list(prices), [one.input for one in prices.values()], [one.output for one in prices.values()]
