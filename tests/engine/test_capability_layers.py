@@ -68,6 +68,20 @@ def test_nothing_known_against_an_endpoint_changes_nothing() -> None:
     )
 
 
+def test_content_null_is_not_sent_where_it_is_refused_unless_a_preset_wants_it() -> None:
+    no_null = layers(Capabilities(content_null_ok=False))[PROBED]
+    null = {"message_transforms": ["assistant_tool_calls_content_null_if_blank"]}
+
+    assert sent_body(no_null, history=called("a"))["messages"][0]["content"] == ""
+    assert sent_body(null, no_null, history=called("a"))["messages"][0]["content"] == ""
+    assert sent_body(no_null, null, history=called("a"))["messages"][0]["content"] is None
+
+
+def test_a_prompt_goes_where_one_is_continued() -> None:
+    assert layers(Capabilities(prompt_endpoint="llama"))[PROBED] == {"prompt_endpoint": "llama"}
+    assert layers(Capabilities(prompt_endpoint="completions")) == {}
+
+
 def test_ids_are_fitted_to_the_pattern_that_the_endpoint_takes() -> None:
     nine = layers(Capabilities(tool_id_pattern="^[a-zA-Z0-9]{9}$"))[PROBED]
 
@@ -104,6 +118,12 @@ def test_ids_of_kimi_are_kept_and_a_preset_wins_over_what_a_probe_says() -> None
             {"thinking": {"type": "disabled"}, "max_tokens": 100},
         ),
         ({"effort_name": "thinking.budget_tokens"}, {"reasoning_effort": "odd"}, {"reasoning_effort": "odd"}),
+        ({"effort_name": "thinking.budget_tokens"}, {"reasoning_effort": ["low"]}, {"reasoning_effort": ["low"]}),
+        (
+            {"effort_name": "thinking.budget_tokens"},
+            {"reasoning_effort": "low", "max_tokens": 100.0},
+            {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 1124.0},
+        ),
     ],
 )
 def test_limit_and_effort_go_out_under_the_name_that_has_its_effect(

@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import MAX_DEPTH, encode_json, in_order, is_too_deep, read_json, utf8_size, write_json
+from toolbench.engine.json_text import (
+    MAX_DEPTH,
+    encode_json,
+    encode_object,
+    in_order,
+    is_too_deep,
+    read_json,
+    utf8_size,
+    write_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +72,13 @@ def test_the_size_is_that_of_the_utf8_bytes(text: str) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=20))
 def test_what_is_written_can_be_read(value: object) -> None:
     assert read_json(encode_json(value).decode()) == value
+
+
+@settings(deadline=None, database=None, max_examples=50)
+@given(
+    st.dictionaries(st.text(max_size=3), st.text(st.characters(), max_size=3) | st.lists(st.integers(), max_size=2)),
+    st.data(),
+)
+def test_what_is_written_already_changes_no_byte(value: dict[str, object], data: st.DataObject) -> None:
+    known = data.draw(st.sets(st.sampled_from(sorted(value)))) if value else set()
+    assert encode_object(value, {key: write_json(value[key]) for key in known}) == encode_json(value)

@@ -30,6 +30,7 @@ from toolbench.engine.proposing import propose
             {"tool_id_pattern": "^[a-zA-Z0-9]{9}$", "allows_midturn_system": False},
             {"message_transforms": ["tool_call_ids_nine_characters", "midturn_system_to_user"]},
         ),
+        ({"content_null_ok": False}, {"message_transforms": ["assistant_tool_calls_content_empty_if_null"]}),
         ({"supports_parallel_tools": False}, {"request_overrides": {"parallel_tool_calls": False}}),
         ({"ignores": ["parallel_tool_calls"]}, {"max_tool_calls_per_turn": 1}),
     ],

@@ -1,6 +1,7 @@
 """The one driver with answers that come as streams."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -48,13 +49,35 @@ def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provid
     assert [event.data.get("text") for event in notes.events if event.type == "llm_delta"][-2:] == ["Ra", "in."]
 
 
-@pytest.mark.parametrize("method", ["text_json", "constrained"])
-def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(provider: ScriptedProvider, method: str) -> None:
-    written = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
-    said = (part({"content": written[:20]}), part({"content": written[20:]}), part({"content": "\n"}), part({}, "stop"))
-    provider.plays(sse(*said, pause=0.01), STREAMED_TEXT)
+WRITTEN = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+TAGGED = f"<tool_call>\n{WRITTEN}\n</tool_call>"
+
+
+def completed(text: str) -> JsonObject:
+    return {"choices": [{"index": 0, "text": text, "finish_reason": None}]}
+
+
+def said_by_llama(text: str) -> JsonObject:
+    return {"content": text, "stop": False}
+
+
+@pytest.mark.parametrize(
+    ("patch", "text", "piece"),
+    [
+        ({"method": "text_json"}, WRITTEN, lambda text: part({"content": text})),
+        ({"method": "constrained"}, WRITTEN, lambda text: part({"content": text})),
+        ({"method": "template"}, TAGGED, completed),
+        ({"method": "template", "prompt_endpoint": "llama"}, TAGGED, said_by_llama),
+    ],
+)
+def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
+    provider: ScriptedProvider, patch: JsonObject, text: str, piece: Callable[[str], JsonObject]
+) -> None:
+    provider.plays(sse(piece(text[:20]), piece(text[20:]), piece("\n"), pause=0.01), sse(piece("Rain.")))
     notes = Notes()
-    driven(provider.endpoint(), notes, replace(plan(method=method), stream=True))
+    ended = driven(provider.endpoint(), notes, replace(plan(**patch), stream=True))
+    assert ended.turns[0].answer is not None
+    assert [call.name for call in ended.turns[0].answer.calls] == ["get_weather"]
     first, last = notes.exchanges
     assert None not in (first.first_token_ms, first.first_call_ms)
     assert (first.first_token_ms or 0) < (first.first_call_ms or 0) < first.duration_ms

@@ -67,6 +67,10 @@ class Capabilities:
     raw_completion: Ternary = field(
         default=None, metadata=_told("A raw completion endpoint continues a rendered prompt.")
     )
+    prompt_endpoint: str | None = field(
+        default=None,
+        metadata=_told("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
+    )
     schema_dialect: tuple[str, ...] | None = field(
         default=None, metadata=_told("JSON Schema keywords that are refused.")
     )

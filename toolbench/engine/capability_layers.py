@@ -9,6 +9,7 @@ from toolbench.engine.presets import Layers
 
 PREFIX = "capability "
 FOLD_SYSTEM = "midturn_system_to_user"
+NO_NULL = "assistant_tool_calls_content_empty_if_null"
 _LIMITS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
@@ -46,6 +47,10 @@ def _patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
     if known.allows_midturn_system is False:
         yield "allows_midturn_system", {"message_transforms": [FOLD_SYSTEM]}
+    if known.content_null_ok is False:
+        yield "content_null_ok", {"message_transforms": [NO_NULL]}
+    if known.prompt_endpoint == "llama":
+        yield "prompt_endpoint", {"prompt_endpoint": "llama"}
     if known.reasoning_replay in ("none", "tags"):
         yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
     if known.max_tools:

@@ -6,6 +6,7 @@ behind this door ever meets a RecursionError."""
 import json
 import marshal
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from toolbench.engine.errors import BadJson
@@ -85,6 +86,17 @@ def encode_json(value: Any) -> bytes:
         return write_json(value).encode()
     except UnicodeEncodeError:
         return _ASCII_ENCODER.encode(value).encode()
+
+
+def encode_object(value: Mapping[str, Any], written: Mapping[str, str]) -> bytes:
+    """The bytes that `encode_json` gives, where the JSON of some values is there already, by their key."""
+    if not written:
+        return encode_json(value)
+    parts = (f"{write_json(key)}:{written[key] if key in written else write_json(part)}" for key, part in value.items())
+    try:
+        return f"{{{','.join(parts)}}}".encode()
+    except UnicodeEncodeError:
+        return encode_json(value)
 
 
 def in_order(value: Any) -> Any:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 
 from toolbench.engine.capabilities import Capabilities
-from toolbench.engine.capability_layers import FOLD_SYSTEM
+from toolbench.engine.capability_layers import FOLD_SYSTEM, NO_NULL
 from toolbench.engine.messages import JsonObject
 
 NINE = "^[a-zA-Z0-9]{9}$"
+
+Rows = tuple[tuple[bool, str, str, str], ...]
+"""(whether it applies, policy key, transform, why)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ def propose(known: Capabilities) -> Proposal:
     lists: dict[str, list[str]] = {}
     patch: JsonObject = {}
     reasons: list[str] = []
-    for applies, key, name, why in _table(known):
+    for applies, key, name, why in (*_answers(known), *_history(known)):
         if applies:
             lists.setdefault(key, []).append(name)
             reasons.append(why)
@@ -35,7 +38,7 @@ def propose(known: Capabilities) -> Proposal:
     return Proposal({**lists, **patch}, tuple(reasons))
 
 
-def _table(known: Capabilities) -> tuple[tuple[bool, str, str, str], ...]:
+def _answers(known: Capabilities) -> Rows:
     return (
         (
             known.calls_shape == "function_call",
@@ -67,11 +70,22 @@ def _table(known: Capabilities) -> tuple[tuple[bool, str, str, str], ...]:
             "assistant_tool_calls_arguments_blank_to_empty_object",
             "Arguments of calls without any are blank.",
         ),
+    )
+
+
+def _history(known: Capabilities) -> Rows:
+    return (
         (
             known.tool_id_pattern == NINE,
             "message_transforms",
             "tool_call_ids_nine_characters",
             "Only ids of nine letters and digits are taken back.",
+        ),
+        (
+            known.content_null_ok is False,
+            "message_transforms",
+            NO_NULL,
+            "Content null beside calls is not taken back.",
         ),
         (
             known.allows_midturn_system is False,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from operator import is_
 from typing import Any
 
 from toolbench.engine.asking import Asking, ask_for
@@ -11,7 +12,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Decoder, Hear, Request
 from toolbench.engine.identity import Same
 from toolbench.engine.ids import ids_in, repaired_ids
-from toolbench.engine.json_text import encode_json, in_order
+from toolbench.engine.json_text import encode_object, in_order, write_json
 from toolbench.engine.limits import calls_per_turn, check_tool_set
 from toolbench.engine.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.messages import JsonObject, Message, ReadArguments, ToolCall, TransformChange, Turn
@@ -43,9 +44,9 @@ PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel c
 
 @light(frozen=True, slots=True)
 class TurnSetup:
-    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode;
-    `options` go into every body. `stream` asks for answers as they are written; their `stream_options` may be given
-    with the options, null for none. `wire` is how bodies and answers travel."""
+    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode,
+    `tools_text` the JSON of `tools_json`; `options` go into every body. `stream` asks for answers as they are written;
+    their `stream_options` may be given with the options, null for none. `wire` is how bodies and answers travel."""
 
     model: str
     policy: Policy
@@ -53,6 +54,7 @@ class TurnSetup:
     options: JsonObject
     tools: ToolRegistry
     tools_json: tuple[JsonObject, ...]
+    tools_text: str
     tool_changes: tuple[TransformChange, ...]
     asking: Asking
     calls_kept: int | None
@@ -63,6 +65,12 @@ class TurnSetup:
         """What its transforms may know."""
         tools = self.tools.definitions if with_tools else ()
         return Facts(tools, self.policy.text_format, self.policy.tool_id_pattern)
+
+    def written(self, body: JsonObject) -> dict[str, str]:
+        """The JSON of what every body says again, by its key: the tools, where nobody made others of them."""
+        tools = body.get("tools")
+        known = isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
+        return {"tools": self.tools_text} if known else {}
 
 
 def prepare_turns(
@@ -84,6 +92,7 @@ def prepare_turns(
         options=merged,
         tools=offer.tools,
         tools_json=offer.tools_json,
+        tools_text=offer.tools_text,
         tool_changes=(*offer.changes, *dropped),
         asking=asking,
         calls_kept=calls_per_turn(policy, merged),
@@ -92,10 +101,12 @@ def prepare_turns(
 
 @light(frozen=True, slots=True)
 class _Offer:
-    """The tools that are sent and may run, as they go over the wire, and what transforms changed of them."""
+    """The tools that are sent and may run, as they go over the wire and as JSON, and what transforms changed of
+    them."""
 
     tools: ToolRegistry
     tools_json: tuple[JsonObject, ...]
+    tools_text: str
     changes: tuple[TransformChange, ...]
 
 
@@ -107,7 +118,7 @@ def _offer(policy: Same[Policy], *definitions: Same[ToolDefinition]) -> _Offer:
     sent = [tool.to_openai() for tool in offered.exposed()]
     tools_json, changes = apply_tools(sent, policy.value.tool_transforms)
     check_tool_set(tools_json, policy.value)
-    return _Offer(offered, tuple(tools_json), changes)
+    return _Offer(offered, tuple(tools_json), write_json(tools_json), changes)
 
 
 def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
@@ -201,7 +212,7 @@ def build_request(
     return Request(
         turn=turn,
         path=setup.wire.path,
-        body=encode_json(travelling),
+        body=encode_object(travelling, setup.written(travelling)),
         tools_sent=with_tools,
         stream=setup.stream,
         changes=(*changes, *body_changes, *on_the_wire),

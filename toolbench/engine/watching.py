@@ -28,14 +28,21 @@ class JsonWatch:
         if not self._tries:
             return ()
         self._pieces.append(text)
-        begins = None if self._extent.started else _BEGINS.search(text)
-        self._extent.feed(text[begins.start() :] if begins else text if self._extent.started else "")
-        if not self._extent.closed:
+        if not any([self._closes(line) for line in text.splitlines(keepends=True)]):
             return ()
-        self._extent = JsonExtent()
         calls = self._read("".join(self._pieces))
         self._tries = 0 if calls else self._tries - 1
         return calls
+
+    def _closes(self, line: str) -> bool:
+        """Whether a value is over with this line, or with what came of it. Where a line ends inside of a quoted text
+        there was no value."""
+        begins = None if self._extent.started else _BEGINS.search(line)
+        self._extent.feed(line[begins.start() :] if begins else line if self._extent.started else "")
+        closed = self._extent.closed
+        if closed or (self._extent.quoted and line.endswith("\n")):
+            self._extent = JsonExtent()
+        return closed
 
 
 class _Decodes(Protocol):

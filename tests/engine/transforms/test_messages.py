@@ -9,6 +9,7 @@ from toolbench.engine.transforms import Facts, apply_message, names
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
 
+EMPTY = "assistant_tool_calls_content_empty_if_null"
 NULL = "assistant_tool_calls_content_null_if_blank"
 REASONING = "assistant_tool_calls_reasoning_content_empty_if_missing"
 SIGNATURE = "assistant_tool_calls_signature_skip_validator_if_missing"
@@ -37,6 +38,14 @@ def test_blank_content_beside_calls_is_sent_as_null(content: str) -> None:
 )
 def test_other_messages_keep_their_content(message: dict[str, Any]) -> None:
     assert apply_message([message], [NULL]) == ([message], ())
+
+
+def test_content_null_or_missing_beside_calls_is_sent_as_an_empty_text() -> None:
+    missing = {"role": "assistant", "tool_calls": [CALL]}
+    kept = [calling(content=" "), {"role": "assistant", "content": None}]
+    messages, changes = apply_message([calling(content=None), missing, *kept], [EMPTY])
+    assert messages == [calling(), {**missing, "content": ""}, *kept]
+    assert [(c.name, c.path) for c in changes] == [(EMPTY, "$[0].content"), (EMPTY, "$[1].content")]
 
 
 def test_calls_without_reasoning_content_get_an_empty_one() -> None:

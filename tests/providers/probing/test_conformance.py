@@ -156,7 +156,7 @@ def test_sampling_options_are_told_by_their_effect(picky: Found) -> None:
 
 def test_required_named_and_raw_completion_are_told(picky: Found) -> None:
     assert picky.capabilities.tool_choice_values == ("auto", "none", "required", "named")
-    assert picky.capabilities.raw_completion is True
+    assert (picky.capabilities.raw_completion, picky.capabilities.prompt_endpoint) == (True, "completions")
 
 
 def test_a_call_that_never_comes_twice_is_one_at_a_time(picky: Found) -> None:
@@ -228,10 +228,13 @@ def test_an_endpoint_that_speaks_messages_is_asked_in_messages(
 
 
 def thinks(name: str) -> Found:
-    """An endpoint that reads the effort under one name, takes one limit, and passes over everything else."""
+    """An endpoint that reads the effort under one name, takes one limit, completes prompts as llama.cpp does, and
+    passes over everything else."""
 
     def play(seen: Seen) -> Answer:
         body = seen.json()
+        if seen.path == "/completion":
+            return json_answer({"content": " four", "stop": True})
         if seen.path.endswith("/v1/completions") or not isinstance(body["messages"], list):
             return fails(400, "not here")
         read = (
@@ -254,6 +257,7 @@ def test_effort_and_limit_are_known_by_the_names_that_have_their_effect(name: st
     found = thinks(name).capabilities
 
     assert (found.effort_name, found.limit_name) == (name, "max_completion_tokens")
+    assert (found.raw_completion, found.prompt_endpoint) == (True, "llama")
 
 
 def test_constraints_of_messages_and_its_efforts_are_asked_for_in_its_own_words() -> None:

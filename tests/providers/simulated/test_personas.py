@@ -10,7 +10,7 @@ from tests.providers.simulated.tasks import Answered, ask, control_request, play
 from toolbench.providers.simulated.answering import ALL_FAILURES, SHAPES, TOOLS_DROPPED
 from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona, all_personas
-from toolbench.providers.simulated.streaming import STREAM_DRIFTS
+from toolbench.providers.simulated.streaming import LINE_DRIFTS, STREAM_DRIFTS
 
 REQUESTS = 500
 TRIALS = 250
@@ -46,7 +46,7 @@ def meaning(answer: Answered) -> object:
 
 
 def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
-    known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS}
+    known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS, *LINE_DRIFTS}
     for persona in all_personas().values():
         assert persona.drift in known
         assert set(persona.places) <= PLACES
@@ -55,7 +55,7 @@ def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
 
 def test_every_drift_is_played_by_a_persona() -> None:
     played = {persona.drift for persona in all_personas().values()}
-    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS} <= played
+    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS, *LINE_DRIFTS} <= played
 
 
 @pytest.mark.parametrize("slug", [p.slug for p in all_personas().values() if sometimes(p)])

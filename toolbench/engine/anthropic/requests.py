@@ -73,7 +73,7 @@ def _output_config(body: JsonObject, options: JsonObject, changes: Changes) -> J
     given = options.get("output_config")
     config = dict(given) if isinstance(given, dict) else {}
     if (asked := body.get("reasoning_effort")) is not None:
-        if asked in EFFORTS:
+        if isinstance(asked, str) and asked in EFFORTS:
             config.setdefault("effort", EFFORTS[asked])
         else:
             changes.note("option_left_out", "$.reasoning_effort", asked)

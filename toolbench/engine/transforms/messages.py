@@ -26,6 +26,16 @@ def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[
 
 
 @MESSAGE.register
+def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[Message]:
+    """Assistant messages that call tools and whose content is null, or missing, are sent with an empty text."""
+
+    def empty(message: Message) -> Message:
+        return message if message.get("content") is not None else {**message, "content": ""}
+
+    return _calling_messages(messages, empty)
+
+
+@MESSAGE.register
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
     """Assistant messages that call tools and have no reasoning_content are sent with an empty one."""
 

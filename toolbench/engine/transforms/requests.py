@@ -10,7 +10,7 @@ from toolbench.engine.transforms.registry import TransformKind
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
 LIMITS = ("max_tokens", "max_completion_tokens")
 # Tokens of thinking that stand for an effort, our own choice: the least that Anthropic takes is 1024.
-BUDGETS: dict[object, int] = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
+BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
 
 
 @REQUEST.register
@@ -65,12 +65,12 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
     """The effort goes out as a budget of tokens for thinking, `thinking: {"budget_tokens": …}`, the limit of the answer
     that much higher; `none` switches thinking off, and an effort nobody knows stays as it is."""
     effort = body.get("reasoning_effort")
-    if effort not in BUDGETS or "thinking" in body:
+    if not isinstance(effort, str) or effort not in BUDGETS or "thinking" in body:
         return body
     budget = BUDGETS[effort]
     thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
     rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    limits = {name: rest[name] + budget for name in LIMITS if isinstance(rest.get(name), int)}
+    limits = {name: rest[name] + budget for name in LIMITS if isinstance(rest.get(name), int | float)}
     return {**rest, **limits, "thinking": thinking}
 
 

@@ -20,6 +20,7 @@ from toolbench.providers.simulated.older_requests import newer_request
 from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.play import Move, next_move
 from toolbench.providers.simulated.shape_drifts import ANY_SHAPES, CALL_SHAPES, function_call, message_of
+from toolbench.providers.simulated.streaming import LINE_DRIFTS, Chunks
 from toolbench.providers.simulated.text_drifts import TEXT_FAILURES, TEXT_SHAPES
 from toolbench.providers.simulated.voices import CHAT, Voice
 
@@ -74,11 +75,17 @@ def answer(body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice 
     if not body.get("stream"):
         return Answer(Reply(voice.whole(completion)), drifted, seconds)
     events = voice.cuts(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
-    if drifts and persona.drift in voice.drifts and _befalls(persona, next_move(conversation)):
-        before = voice.encodes(events)
-        voice.drifts[persona.drift](events)
-        drifted = voice.encodes(events) != before
-    return Answer(Reply(content_type=EVENTS, chunks=voice.encodes(events)), drifted, seconds)
+    chunks = before = voice.encodes(events)
+    if drifts and _befalls(persona, next_move(conversation)):
+        if persona.drift in voice.drifts:
+            voice.drifts[persona.drift](events)
+            chunks = voice.encodes(events)
+        chunks = LINE_DRIFTS.get(persona.drift, _as_they_are)(chunks)
+    return Answer(Reply(content_type=EVENTS, chunks=chunks), drifted or chunks != before, seconds)
+
+
+def _as_they_are(chunks: Chunks) -> Chunks:
+    return chunks
 
 
 def _wants_usage(body: JsonObject) -> bool:

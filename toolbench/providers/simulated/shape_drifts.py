@@ -92,6 +92,12 @@ def finish_reason_stop(completion: JsonObject, draw: random.Random) -> None:
     completion["choices"][0]["finish_reason"] = "stop"
 
 
+def finish_reason_calls(completion: JsonObject, draw: random.Random) -> None:
+    """A finish reason that says calls, above an answer without any."""
+    if not message_of(completion).get("tool_calls"):
+        completion["choices"][0]["finish_reason"] = "tool_calls"
+
+
 def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
     """All calls inside one of multi_tool_use.parallel, which nobody offered."""
     calls = message_of(completion)["tool_calls"]
@@ -207,5 +213,12 @@ CALL_SHAPES: dict[str, ShapeDrift] = {  # only where there are native calls
 }
 ANY_SHAPES: dict[str, ShapeDrift] = {
     drift.__name__: drift
-    for drift in (content_in_parts, empty_text, reasons_until_cut, markup_everywhere, odd_characters)
+    for drift in (
+        content_in_parts,
+        empty_text,
+        finish_reason_calls,
+        reasons_until_cut,
+        markup_everywhere,
+        odd_characters,
+    )
 }

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +10,13 @@ from toolbench.engine.messages import JsonObject
 
 DONE = "[DONE]"
 SHORTEST, LONGEST = 3, 12  # characters of a piece of text
+COMMENT = b": still there (simulated)\n\n"
+_AFTER_COLON = re.compile(rb"^(data|event): ", re.MULTILINE)
 
 Events = list[JsonObject | str]
 StreamDrift = Callable[[Events], None]
+Chunks = tuple[bytes, ...]
+LineDrift = Callable[[Chunks], Chunks]
 
 
 def events_of(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
@@ -145,6 +150,14 @@ def usage_missing(events: Events) -> None:
     events[:] = [event for event in events if isinstance(event, str) or "usage" not in event]
 
 
+def lines_otherwise(chunks: Chunks) -> Chunks:
+    """The same events with no blank behind the colon, comments in between, and lines that end in CRLF; chunks end
+    inside of one."""
+    whole = b"".join(COMMENT + _AFTER_COLON.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
+    return tuple(re.split(rb"(?<=\r\n\r)", whole))
+
+
+LINE_DRIFTS: dict[str, LineDrift] = {lines_otherwise.__name__: lines_otherwise}  # of any wire
 STREAM_DRIFTS: dict[str, StreamDrift] = {
     drift.__name__: drift
     for drift in (
