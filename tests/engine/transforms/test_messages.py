@@ -103,6 +103,9 @@ def test_a_system_message_in_the_middle_goes_into_the_next_user_message() -> Non
         hello,
         {"role": "user", "content": "Now in French."},
     ]
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    seen = apply_message([hello, middle, {"role": "user", "content": [image]}], ["midturn_system_to_user"])[0]
+    assert seen[1]["content"] == [{"type": "text", "text": "Now in French."}, image]
 
 
 def test_a_system_message_at_the_beginning_stays() -> None:

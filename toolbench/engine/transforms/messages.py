@@ -81,7 +81,7 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
         if _is_system(message):
             waiting.append(_text(message))
         elif waiting and message.get("role") == "user":
-            folded.append({**message, "content": "\n\n".join([*waiting, _text(message)])})
+            folded.append({**message, "content": _behind(waiting, message.get("content"))})
             waiting = []
         else:
             folded.append(message)
@@ -101,6 +101,13 @@ def tool_call_ids_fit_pattern(messages: list[Message], facts: Facts) -> list[Mes
 
 def _is_system(message: Message) -> bool:
     return message.get("role") in ("system", "developer")
+
+
+def _behind(texts: list[str], content: object) -> object:
+    """The texts in front of a content, whose parts stay what they are."""
+    if isinstance(content, list):
+        return [*({"type": "text", "text": text} for text in texts), *content]
+    return "\n\n".join([*texts, str(content or "")])
 
 
 def _text(message: Message) -> str:
