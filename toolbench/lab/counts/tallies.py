@@ -1,7 +1,7 @@
 """Counts of several cells added up, and the two rates that follow from them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
@@ -10,66 +10,12 @@ from toolbench.evals.intervals import Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import Cell
 
-SUMMED = (
-    "queued",
-    "running",
-    "passed",
-    "failed",
-    "infra",
-    "not_applicable",
-    "cancelled",
-    "deadline_failed",
-    "distinct",
-    "requests",
-    "retries",
-    "input_tokens",
-    "output_tokens",
-    "added_by_hand",
-    "errors_retried",
-    "late_passes",
-    "saturated",
-    "parity_passed",
-    "first_attempt_passed",
-    "calls",
-    "valid_calls",
-    "structured_answers",
-    "calling_answers",
-    "parse_error_turns",
-    "calling_turns",
-    "repaired_calls",
-    "parse_error_ends",
-    "fallback_turns",
-    "asked_again",
-    "failed_calls",
-    "missing_calls",
-    "type_calls",
-    "enum_calls",
-    "range_calls",
-    "extra_calls",
-    "ignored_calls",
-    "answered_turns",
-    "good_turns",
-    "final_answers",
-    "empty_finals",
-    "arguments_asked",
-    "arguments_right",
-    "error_trials",
-    "recovered_trials",
-    "called_rightly",
-    "called_needlessly",
-    "call_missed",
-    "rightly_silent",
-    "cached_tokens",
-    "reasoning_tokens",
-)
-_COUNTED = ("cells", "repeating", "unpriced")  # of cells
-
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
-    `repeating` counts cells of a deterministic
-    endpoint in which an answer came more than once: no interval may be claimed for them."""
+    `repeating` counts cells of a deterministic endpoint in which an answer came more than once: no interval may be
+    claimed for them."""
 
     cells: int = 0
     queued: int = 0
@@ -170,6 +116,10 @@ class Tally:
         """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
         whatever came of it."""
         return self.rate(self.passed - self.late_passes, self.passed + self.failed + self.infra, target)
+
+
+_COUNTED = ("cells", "repeating", "unpriced")  # of cells
+SUMMED = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED, "cost", "error"))
 
 
 def tally(cells: Iterable[Cell]) -> Tally:
