@@ -43,12 +43,15 @@ function draw(data) {
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickfont: { color: ink } };
   const bound = { type: "line", line: { dash: "dash", width: 1, color: ink } };
   const shapes = [{ ...bound, xref: "paper", x0: 0, x1: 1, y0: data.target, y1: data.target }];
-  if (data.limit != null) shapes.push({ ...bound, yref: "paper", y0: 0, y1: 1, x0: data.limit, x1: data.limit });
+  const furthest = 1.15 * Math.max(...data.rows.map((row) => row.p95[2] ?? row.p95[1]));
+  const beyond = data.limit != null && data.limit > 3 * furthest;   // drawn to scale it would press all points into a corner
+  const annotations = beyond ? [{ xref: "paper", yref: "paper", x: 1, y: 0, xanchor: "right", yanchor: "bottom", showarrow: false, text: `limit ${data.limit} s →`, font: { color: ink } }] : [];
+  if (data.limit != null && !beyond) shapes.push({ ...bound, yref: "paper", y0: 0, y1: 1, x0: data.limit, x1: data.limit });
   Plotly.react(holder, [front(data.rows), ...Object.keys(SYMBOLS).map((state) => points(data.rows, state))], {
     height: 420, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: style.getPropertyValue("--sans"), size: 12, color: ink },
-    margin: { l: 8, r: 16, t: 8, b: 48 }, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" }, shapes,
-    xaxis: { ...axis, title: { text: "p95, seconds" }, rangemode: "tozero" },
+    margin: { l: 8, r: 16, t: 8, b: 48 }, legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" }, shapes, annotations,
+    xaxis: { ...axis, title: { text: "p95, seconds" }, ...(beyond ? { range: [0, furthest] } : { rangemode: "tozero" }) },
     yaxis: { ...axis, automargin: true, title: { text: "delivered success, %" } },
   }, { responsive: true, displayModeBar: false });
 }

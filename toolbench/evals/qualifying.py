@@ -192,7 +192,7 @@ def _undecided(standing: Standing, rule: Rule) -> str:
     if measured.delivered == measured.tried and not measured.delivered_pool.error:
         return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %."
     more = more_delivered(standing, rule)
-    return f"{begun} {more} more trials at this rate would tell." if more else f"{begun} It stands on the line."
+    return f"{begun} {more:,} more trials at this rate would tell." if more else f"{begun} It stands on the line."
 
 
 def _local(standing: Standing, rule: Rule) -> str:

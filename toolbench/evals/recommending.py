@@ -94,7 +94,7 @@ def _lost(tried: Tried, target: float) -> bool:
 
 def _undecided(tried: Tried, target: float) -> str:
     more = more_to_clear(tried.parts, target, tried=tried.tried)
-    told = f"{more} more trials at this rate would tell" if more else "more trials at this rate would not lift it"
+    told = f"{more:,} more trials at this rate would tell" if more else "more trials at this rate would not lift it"
     return f"{tried.counted} %: {written(100 * target)} % lies inside, so it is not decided; {told}."
 
 

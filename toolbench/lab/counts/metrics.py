@@ -37,7 +37,7 @@ class Metric:
     name: str
     label: str
     denominator: str
-    rate: Callable[[Tally, int | None], Rate] | None = None
+    rate: Callable[[Tally, float | None], Rate] | None = None
     figure: Callable[[Pool], Figure | None] | None = None
     judged: bool = False
     of_control: bool = False
@@ -68,7 +68,7 @@ class MetricValue:
     figure: Figure | None
 
 
-def value_of(metric: Metric, counted: Counted, *, target: int | None = None) -> MetricValue:
+def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -> MetricValue:
     rate = rate_for(metric, counted.tools, counted.control, target=target)
     if metric.figure is None:
         return MetricValue(rate, None)
@@ -77,7 +77,7 @@ def value_of(metric: Metric, counted: Counted, *, target: int | None = None) -> 
     return MetricValue(rate, metric.figure(pool))
 
 
-def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: int | None = None) -> Rate | None:
+def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
     """The metric's rate over what it speaks of; None where it is a figure."""
     if metric.rate is None:
         return None
@@ -100,10 +100,10 @@ def cost_per_success(tally: Tally) -> Figure | None:
     return _single(formulas.per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
 
 
-def _of(k: str, *n: str) -> Callable[[Tally, int | None], Rate]:
+def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
     """The rate of one count in the sum of others, by their names in Tally."""
 
-    def rate(tally: Tally, target: int | None) -> Rate:
+    def rate(tally: Tally, target: float | None) -> Rate:
         return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
 
     return rate

@@ -23,7 +23,7 @@ class Rate:
     n: int
     low: float
     high: float
-    target: int | None = None
+    target: float | None = None
     distinct: int | None = None
     withheld: bool = False
     error: float | None = None
@@ -101,7 +101,7 @@ def rate_of(
     k: int,
     n: int,
     *,
-    target: int | None = None,
+    target: float | None = None,
     distinct: int | None = None,
     withheld: bool = False,
     stopping: Stopping = FIXED,

@@ -102,17 +102,17 @@ class Tally:
     def stopping(self) -> Stopping:
         return Stopping(self.error, self.cells)
 
-    def rate(self, k: int, n: int, target: int | None = None) -> Rate:
+    def rate(self, k: int, n: int, target: float | None = None) -> Rate:
         """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
         valid at every look where a cell went on until it was decided."""
         distinct, withheld = self.distinct or None, bool(self.repeating)
         return rate_of(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
-    def given_an_answer(self, target: int | None = None) -> Rate:
+    def given_an_answer(self, target: float | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""
         return self.rate(self.passed, self.answered, target)
 
-    def delivered(self, target: int | None = None) -> Rate:
+    def delivered(self, target: float | None = None) -> Rate:
         """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
         whatever came of it."""
         return self.rate(self.passed - self.late_passes, self.passed + self.failed + self.infra, target)

@@ -1,5 +1,6 @@
 """A run's frozen settings, key by key, with the layer that decided each."""
 
+import json
 from dataclasses import dataclass
 
 from toolbench.engine.errors import PolicyError
@@ -16,6 +17,11 @@ class FrozenKey:
     key: str
     value: object
     origin: str
+
+    @property
+    def text(self) -> str:
+        """The value as JSON; a text without its quotes."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ class RunPage:
     groups: tuple[FailureGroup, ...]
     retryable: int
     until: str  # the rule in words; "" for a fixed number of trials
+    target: float  # percent, that rates are judged against: the run's own, else the usual one
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
@@ -141,6 +142,8 @@ def get_run_page(run_id: int) -> RunPage:
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
     whole = tally(cells)
+    until = Until.read(run.until) if run.until else None
+    target = until.target if until and until.rule == "threshold" else TARGET
     reachable = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
@@ -148,27 +151,28 @@ def get_run_page(run_id: int) -> RunPage:
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         tally=whole,
         pace=_pace(run, whole),
-        lines=_lines(configs, cells),
+        lines=_lines(configs, cells, target),
         groups=_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
-        until=str(Until.read(run.until)) if run.until else "",
+        until=str(until) if until else "",
+        target=target,
     )
 
 
-def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...]) -> tuple[ConfigLine, ...]:
+def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], target: float) -> tuple[ConfigLine, ...]:
     by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         by_config[cell.config_id].append(cell)
     found = {config: in_groups(by_config[config.pk]) for config in configs}
     several = len({group for groups in found.values() for group in groups}) > 1
     return tuple(
-        _line(config, group if several else "", cells)
+        _line(config, group if several else "", cells, target)
         for config, groups in found.items()
         for group, cells in groups.items()
     )
 
 
-def _line(config: RunConfig, group: str, cells: list[Cell]) -> ConfigLine:
+def _line(config: RunConfig, group: str, cells: list[Cell], target: float) -> ConfigLine:
     control = tally(cell for cell in cells if cell.control)
     tools = tally(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
@@ -177,10 +181,10 @@ def _line(config: RunConfig, group: str, cells: list[Cell]) -> ConfigLine:
         group=group,
         tally=main,
         control=control,
-        answered=main.given_an_answer(TARGET),
-        first=main.rate(main.first_attempt_passed, main.answered, TARGET) if _second_samples(main) else None,
-        delivered=main.delivered(TARGET),
-        scenarios=tuple(_scenario_line(cell) for cell in cells),
+        answered=main.given_an_answer(target),
+        first=main.rate(main.first_attempt_passed, main.answered, target) if _second_samples(main) else None,
+        delivered=main.delivered(target),
+        scenarios=tuple(_scenario_line(cell, target) for cell in cells),
     )
 
 
@@ -188,10 +192,10 @@ def _second_samples(counts: Tally) -> bool:
     return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
 
 
-def _scenario_line(cell: Cell) -> ScenarioLine:
+def _scenario_line(cell: Cell, target: float) -> ScenarioLine:
     counts = tally([cell])
     decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
-    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(TARGET), decided)
+    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided)
 
 
 def _pace(run: Run, whole: Tally) -> Pace:
