@@ -1,0 +1,119 @@
+"""The engine alone: CPU of a turn with two tool calls, and what it is made of. No sockets, no clock, no storing.
+
+`python -m benchmarks.turns --runs 400 --rounds 5`. A run is two turns with two calls each and a final answer; the
+figures are microseconds of this process's CPU, medians over rounds, with least and most in brackets."""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from benchmarks.answers import GET, PATCH, calling, saying
+from benchmarks.play import play, unheard
+from toolbench.engine.dispatch import dispatch, result_of
+from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
+from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.turn import ask_turn, prepare_turns
+
+TWO_CALLS = calling(GET, PATCH)
+ANSWERS = (TWO_CALLS, TWO_CALLS, saying("Done."))
+FOUND: JsonObject = {
+    "facts": {},
+    "draft": {"foo": "bar"},
+    "locks": {"paths": []},
+    "versions": {"draft_etag": "draft:1"},
+}
+
+
+def two_call_plan() -> LoopPlan:
+    """The benchmark's trial with parallel calls left alone, so that both calls of an answer are kept."""
+    plan = play().plan
+    overrides = {name: value for name, value in plan.policy.request_overrides.items() if name != "parallel_tool_calls"}
+    return replace(plan, policy=replace(plan.policy, request_overrides=overrides, max_tool_calls_per_turn=None))
+
+
+def whole_run(plan: LoopPlan) -> Ended:
+    """One run of the loop, its answers and outcomes at hand."""
+    loop = run_loop(plan, unheard)
+    answers = iter(ANSWERS)
+    wanted = next(loop)
+    try:
+        while True:
+            wanted = loop.send(_met(wanted, answers.__next__))
+    except StopIteration as end:
+        ended: Ended = end.value
+        return ended
+
+
+def _met(wanted: Ask | Execute, answer: Callable[[], bytes]) -> Sent:
+    if isinstance(wanted, Ask):
+        return _read(wanted, answer())
+    return tuple(Outcome(FOUND) for _ in wanted.calls)
+
+
+def _read(ask: Ask, body: bytes) -> Turn:
+    ask.decoder.feed(body)
+    return ask.decoder.close()
+
+
+def parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
+    """Each part of a turn as the loop does it, on the second turn's conversation; dispatching means both calls."""
+
+    def prepare() -> object:
+        return prepare_turns(
+            plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
+        )
+
+    setup = prepare_turns(
+        plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
+    )
+    ended = whole_run(plan)
+    assert ended.end is End.FINAL
+    messages = ended.history[:4]  # user, answer, two results
+    ask = ask_turn(setup, 1, messages, with_tools=True)
+    calls = _read(ask, TWO_CALLS).calls
+    assert len(calls) == 2
+
+    def dispatched() -> object:
+        ready = [dispatch(call, setup.tools, plan.policy) for call in calls]
+        return [result_of(call, Outcome(FOUND), plan.policy) for call in ready]
+
+    return {
+        "prepare, once per run": prepare,
+        "build the request": lambda: ask_turn(setup, 1, messages, with_tools=True),
+        "decode the answer": lambda: _read(ask, TWO_CALLS),
+        "dispatch, write results": dispatched,
+    }
+
+
+def cpu_us(work: Callable[[], object], runs: int) -> float:
+    """Microseconds per call."""
+    began = time.process_time()
+    for _ in range(runs):
+        work()
+    return (time.process_time() - began) / runs * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.turns", description=__doc__)
+    parser.add_argument("--runs", type=int, default=400, help="per round and part (default 400)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of all parts (default 5)")
+    options = parser.parse_args()
+    plan = two_call_plan()
+    whole = f"whole loop, per turn of {len(ANSWERS)}"
+    works = {whole: lambda: whole_run(plan), **parts(plan)}
+    figures: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(options.rounds):
+        for name, work in works.items():
+            share = len(ANSWERS) if name == whole else 1
+            figures[name].append(cpu_us(work, options.runs) / share)
+    print(f"µs of CPU, {options.runs} runs, {options.rounds} rounds, load average {os.getloadavg()[0]:.1f}")
+    for name, values in figures.items():
+        print(f"{name:26} {statistics.median(values):6.0f} ({min(values):.0f}-{max(values):.0f})")
+
+
+if __name__ == "__main__":
+    main()
