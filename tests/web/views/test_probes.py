@@ -126,6 +126,7 @@ def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_a
 
     asked = owner_client.post(f"/providers/{provider.pk}/probe/")
     assert f"up to {3 * MOST_REQUESTS} requests to Paid" in text(asked)
+    assert owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": "9" * 5000}).status_code == 200
     assert not Probe.objects.exists()
 
     done = owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": str(3 * MOST_REQUESTS)})

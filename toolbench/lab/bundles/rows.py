@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from toolbench.engine.messages import JsonObject
+from toolbench.lab.bundles.shapes import has_shape
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 # What a person noted stays at home; ids, leases and workers mean nothing elsewhere; counts are derived again.
@@ -91,13 +92,7 @@ def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
         if not field.null:
             raise BadRow(f"{field.name} is empty")
         return None
-    texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
-    if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
-        raise BadRow(f"{field.name} has the wrong type")
-    if isinstance(field, models.JSONField) and field.default in (dict, list) and not isinstance(given, field.default):
-        raise BadRow(f"{field.name} has the wrong shape")
-    if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
-        raise BadRow(f"{field.name} has the wrong type")
+    _check_type(field, given)
     try:
         value = field.to_python(given)
         field.run_validators(value)
@@ -108,3 +103,16 @@ def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
         raise BadRow(f"{field.name} is an unknown word")
     return value
+
+
+def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
+    """Raises BadRow."""
+    texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
+    if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
+        raise BadRow(f"{field.name} has the wrong type")
+    if isinstance(field, models.JSONField) and field.default in (dict, list) and not isinstance(given, field.default):
+        raise BadRow(f"{field.name} has the wrong shape")
+    if isinstance(field, models.JSONField) and not has_shape(field.name, given):
+        raise BadRow(f"{field.name} has the wrong shape")
+    if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
+        raise BadRow(f"{field.name} has the wrong type")

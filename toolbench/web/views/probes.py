@@ -27,8 +27,9 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
     provider = get_object_or_404(Provider, pk=provider_id)
     agreed = request.POST.get("agreed", "")
+    number = int(agreed) if agreed.isascii() and agreed.isdigit() and len(agreed) < 9 else 0
     try:
-        probes = ask_probes(provider_id, agreed=int(agreed) if agreed.isascii() and agreed.isdigit() else 0)
+        probes = ask_probes(provider_id, agreed=number)
     except ConfirmationNeeded as needed:
         return page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
