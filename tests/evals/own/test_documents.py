@@ -49,3 +49,13 @@ def test_a_place_is_found_again_in_the_text_also_with_tabs() -> None:
     assert line_of(text, (0, "arguments", "n")) == 4
     assert line_of(text, (0, "arguments", "missing")) == 3
     assert line_of("{", ()) is None
+
+
+def test_half_a_character_is_read_where_libyaml_would_refuse_it() -> None:
+    assert read_document('half: "\\ud83d"\nday: 2026-11-22') == {"half": "\ud83d", "day": "2026-11-22"}
+    assert refused('half: "\\ud83d"\nday: *x').line == 2
+
+
+def test_long_yaml_is_refused_before_it_is_parsed() -> None:
+    assert "write this as JSON" in refused("- 1\n" * 100_000).says
+    assert line_of("[1]" + " " * 300_000, (0,)) is None

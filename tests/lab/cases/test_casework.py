@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lab.benches import scripted_model, work
-from toolbench.lab.cases.case_drafts import Draft, DraftRefused, draft_of, read_draft
+from toolbench.lab.cases.case_drafts import MOST_TOLD, Draft, DraftRefused, draft_of, read_draft
 from toolbench.lab.cases.case_page import get_case
 from toolbench.lab.cases.casework import NoSuchCase, add_case, delete_case, edit_case, find_case, newest, request_for
 from toolbench.lab.launching.launch_form import all_of, get_launch_choices
@@ -178,3 +178,9 @@ def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
         model = scripted_model(provider)
         trial = tried(saved(draft), model, trials=1).trials.get()
     assert (trial.outcome, [check["ok"] for check in trial.verdict["checks"]]) == ("pass", [True, True])
+
+
+def test_of_many_faults_the_first_are_told() -> None:
+    with pytest.raises(DraftRefused) as refused:
+        read_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
+    assert 0 < sum(map(len, refused.value.errors.values())) <= MOST_TOLD

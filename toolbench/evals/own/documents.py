@@ -4,12 +4,16 @@ import json
 import math
 import re
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 LARGEST = 1_000_000  # characters
+LARGEST_YAML = 300_000
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
@@ -22,12 +26,13 @@ class NotReadable(Exception):
         super().__init__(f"line {line}, column {column}: {says}" if line else says)
 
 
-class _Loader(yaml.SafeLoader):
+class _Plain(Composer, SafeConstructor):
     """Plain data: no aliases, which can grow without end, no dates, no key twice."""
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise _at("aliases (*name) are not read; write the value out.", self.get_mark())
+        parser: Any = self
+        if parser.check_event(yaml.AliasEvent):
+            raise _at("aliases (*name) are not read; write the value out.", parser.peek_event().start_mark)
         node = super().compose_node(parent, index)
         if node is not None and node.tag not in _PLAIN_TAGS:
             raise _at(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
@@ -44,6 +49,19 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Loader(_Plain, yaml.CSafeLoader):
+    """Of libyaml's events: PyYAML's own reader takes a second for 15,000 characters."""
+
+    def __init__(self, stream: str) -> None:
+        yaml.CSafeLoader.__init__(self, stream)
+        Composer.__init__(self)
+
+
+class _PatientLoader(_Plain, yaml.SafeLoader):
+    """Takes escapes of half a character, which libyaml refuses."""
+
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _NUMBER = r"-?(?:0|[1-9][0-9]*)"
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern, _first in (
@@ -53,7 +71,8 @@ for _name, _pattern, _first in (
     ("float", rf"^{_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
 ):  # as JSON writes them: no stays a text, and so do 12:30 and 2026-11-22
     _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern), _first)
-_Loader.add_constructor(f"{_TAG}float", lambda loader, node: _finite(node.value))
+_PatientLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+_Plain.add_constructor(f"{_TAG}float", lambda loader, node: _finite(node.value))
 
 
 def check_length(text: str) -> None:
@@ -82,7 +101,7 @@ def read_document(text: str) -> Any:
 def line_of(text: str, place: Sequence[str | int]) -> int | None:
     """The line in which the value at `place` begins, or the nearest one around it; None where nothing can be said."""
     try:
-        node = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+        node = _composed(text) if len(text) <= LARGEST_YAML else None
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
     line = node.start_mark.line + 1 if node else None
@@ -94,6 +113,12 @@ def line_of(text: str, place: Sequence[str | int]) -> int | None:
     return line
 
 
+@lru_cache(maxsize=1)
+def _composed(text: str) -> Node | None:
+    node: Node | None = yaml.compose(text.replace("\t", " "), Loader=yaml.CSafeLoader)
+    return node
+
+
 def _inside(node: Node | None, step: str | int) -> Node | None:
     if isinstance(node, SequenceNode) and isinstance(step, int):
         return node.value[step] if step < len(node.value) else None
@@ -103,7 +128,9 @@ def _inside(node: Node | None, step: str | int) -> Node | None:
 
 
 def _yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)
+    if len(text) > LARGEST_YAML:
+        raise NotReadable(f"YAML is read up to {LARGEST_YAML:,} characters: write this as JSON.")
+    return yaml.load(text, Loader=_PatientLoader if _HALF.search(text) else _Loader)
 
 
 def _json(text: str) -> Any:

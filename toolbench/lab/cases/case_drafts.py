@@ -14,6 +14,7 @@ from toolbench.evals.own.reading import Fault, Faults, case_of, expectation_of, 
 _MESSAGES = re.compile(r"\s*\[\s*\{")
 _FIELDS = {"tools": "tools", "messages": "message", "expect": "expect", "results": "results", "initial": "start"}
 MOST_TITLE = 60
+MOST_TOLD = 20  # faults
 
 
 class DraftRefused(Exception):
@@ -42,7 +43,8 @@ class Draft:
 
 def read_draft(draft: Draft) -> tuple[str, OwnCase]:
     """Title and case. A case that expects one call and nothing else ends after the first answer unless it says
-    otherwise. Raises DraftRefused with all that is wrong at once."""
+    otherwise. Raises DraftRefused with all that is wrong at once, up to MOST_TOLD
+    faults."""
     errors: dict[str, list[str]] = defaultdict(list)
     told: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
     for part, field in _FIELDS.items():
@@ -65,7 +67,7 @@ def read_draft(draft: Draft) -> tuple[str, OwnCase]:
     try:
         case = case_of(told)
     except Faults as found:
-        for fault in found.faults:
+        for fault in found.faults[:MOST_TOLD]:
             _place(fault, draft, errors, unread)
         raise DraftRefused(dict(errors)) from found
     if errors:

@@ -12,7 +12,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.own.definition import OwnCase
 from toolbench.evals.own.documents import NotReadable, line_of, read_document
 from toolbench.evals.own.reading import Faults, case_of
-from toolbench.lab.cases.case_drafts import default_title
+from toolbench.lab.cases.case_drafts import MOST_TOLD, default_title
 from toolbench.lab.cases.casework import MINE, Filing, add_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 
@@ -43,7 +43,7 @@ def write_cases(kind: str, *, private: bool = False) -> str:
 
 def read_cases(text: str, group: str = "") -> tuple[Case, ...]:
     """New cases from a text in either form, all or none; in the set of this name, else where each says it belongs.
-    Raises NotBroughtIn."""
+    Raises NotBroughtIn with the first MOST_TOLD faults."""
     found: list[tuple[str, str, OwnCase]] = []
     troubles: list[str] = []
     try:
@@ -53,7 +53,7 @@ def read_cases(text: str, group: str = "") -> tuple[Case, ...]:
             except Faults as faults:
                 troubles += [
                     f"Line {line or line_of(text, (*place, *fault.place)) or 1}: {fault.says}"
-                    for fault in faults.faults
+                    for fault in faults.faults[: max(0, MOST_TOLD - len(troubles))]
                 ]
     except NotReadable as error:
         troubles.append(f"Line {error.line or 1}, column {error.column or 1}: {error.says}")
