@@ -97,3 +97,15 @@ def test_profiles_are_compared_only_where_their_intervals_do_not_overlap() -> No
 
 def test_an_empty_run_has_a_matrix_too() -> None:
     assert "No trial failed." in matrix(make_run())
+
+
+def test_packs_have_tables_of_their_own() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config), **{"pass": 9, "fail": 1})
+    make_trials(make_cell(config, "agent_intent", scenario_group="agents"), **{"pass": 1, "fail": 9})
+    header, tools, again, agents = table(config.run)
+    assert header == again
+    assert [tools[2], agents[2]] == ["9/10", "1/10"]
+    assert [line for line in matrix(config.run).splitlines() if line.startswith("## ")] == [
+        *("## tools", "## agents", "## Findings"),
+    ]

@@ -141,4 +141,4 @@ def _summaries(
     yield SUMMARY, json_bytes(whole)
     yield BY_SCENARIO, json_bytes(by_scenario(rows) | {OURS: mark(run)})
     yield BY_STRATEGY, json_bytes(by_scenario_and_strategy(rows) | {OURS: mark(run)})
-    yield MATRIX, matrix_markdown(run, reports, found).encode("utf-8", "backslashreplace")
+    yield MATRIX, matrix_markdown(run, reports, cells, found).encode("utf-8", "backslashreplace")

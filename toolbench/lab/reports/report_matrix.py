@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from toolbench.evals.rounding import written
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.command.eval_text import rate_text
+from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.matrix.matrix_export import SEVEN
-from toolbench.lab.models import Run
+from toolbench.lab.models import Cell, Run
 from toolbench.lab.reports.report_findings import Finding
+from toolbench.lab.reports.report_rates import rates_of
 from toolbench.lab.reports.report_summary import ConfigReport
 
 OURS = (
@@ -37,14 +40,31 @@ NOTES = (
 )
 
 
-def matrix_markdown(run: Run, reports: Sequence[ConfigReport], found: Sequence[Finding]) -> str:
+def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[Finding]) -> str:
+    """One table; of a run with several groups of scenarios one for each, since groups are never pooled."""
     lines = [f"# {cell(str(run))}", ""]
     if run.simulated:
         lines += [SIMULATED, ""]
     lines += [f"Run {run.pk}, {run.get_state_display()}, {run.created_at:%Y-%m-%d %H:%M} UTC.", ""]
     lines += [f"- {note}" for note in NOTES]
-    lines += ["", *_table(reports), "", "## Findings", "", *(f"- {cell(one.sentence)}" for one in found), ""]
+    groups = in_groups(cells)
+    for group, members in groups.items():
+        lines += ["", f"## {cell(group)}"] if len(groups) > 1 else []
+        lines += ["", *_table(_within(reports, members))]
+    if not groups:
+        lines += ["", *_table(reports)]
+    lines += ["", "## Findings", "", *(f"- {cell(one.sentence)}" for one in found), ""]
     return "\n".join(lines)
+
+
+def _within(reports: Sequence[ConfigReport], members: Sequence[Cell]) -> list[ConfigReport]:
+    """The same configurations with what these cells say alone; a configuration without any of them is left out."""
+    scenarios = {one.scenario for one in members}
+    return [
+        replace(report, rates=rates_of(own), rows=[row for row in report.rows if row["scenario"] in scenarios])
+        for report in reports
+        if (own := [one for one in members if one.config_id == report.config.pk])
+    ]
 
 
 def _table(reports: Sequence[ConfigReport]) -> Iterator[str]:
