@@ -38,5 +38,7 @@ def test_a_difference_is_a_fraction(points: float) -> None:
 
 
 def test_equal_sides_come_to_lie_apart_by_chance() -> None:
-    assert noise(0.9, 40, 40) == pytest.approx(0.1315, abs=1e-3)
+    assert noise(0.9, 40, 40) == pytest.approx(0.1417, abs=1e-3)
+    assert noise(0.9, 4000, 4000) == pytest.approx(0.01315, abs=1e-4)
+    assert noise(1.0, 30, 30) > 0.08
     assert noise(0.9, 0, 40) == 1

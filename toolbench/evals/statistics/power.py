@@ -31,7 +31,10 @@ def least_found(trials: int, *, share: float, power: float = POWER) -> float | N
 
 
 def noise(share: float, first: int, second: int) -> float:
-    """How far apart two equal sides come to lie in 95 of 100 comparisons, at most; 1 where one was not tried."""
+    """How far apart two equal sides come to lie in 95 of 100 comparisons, at most; 1 where one was not tried. The share
+    seen is drawn towards one half as Wilson's interval draws it: nothing but passes is no certainty."""
     if not first or not second:
         return 1.0
-    return min(1.0, Z * sqrt(share * (1 - share) * (1 / first + 1 / second)))
+    tried = first + second
+    drawn = (share * tried + Z**2 / 2) / (tried + Z**2)
+    return min(1.0, Z * sqrt(drawn * (1 - drawn) * (1 / first + 1 / second)))
