@@ -8,9 +8,11 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab import catalogue
 from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_export import FIGURES, SEVEN, export_matrix
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import RunConfig
+from toolbench.lab.runs.run_metrics import get_run_metrics
 
 pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")
@@ -48,6 +50,21 @@ def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
     assert row["first_token_ms"] == 40.0
     assert (row["control_ok"], row["control_of"]) == (9, 10)
     assert row["pass_hat_3"] is not None
+
+
+def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:
+    config = make_config(make_run())
+    make_trial(make_cell(config, "of_a_pack"), "pass", parity_pass=None)
+    recompute_all()
+    (shown,) = get_matrix(replace(REAL, metric="parity")).rows
+    assert shown.rate is not None
+    assert (shown.rate.n, shown.rate.says) == (0, "nothing to judge")
+    (lines,) = [lines for title, lines in get_run_metrics(config.run_id).groups if title == "Success"]
+    assert "parity" not in {line.metric.name for line in lines}
+    make_trials(make_cell(config), **{"pass": 1, "fail": 2})
+    table = export_matrix(REAL)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["parity_ok"], row["parity_of"], row["tool_ok"]) == (1, 3, "2/4")
 
 
 def test_rows_split_by_prompt_version_stay_split(config: RunConfig) -> None:

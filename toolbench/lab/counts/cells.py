@@ -54,6 +54,7 @@ WITH tried AS (
         count(*) FILTER (WHERE outcome = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE outcome = 'fail' AND "end" = 'DEADLINE_EXCEEDED') AS deadline_failed,
         count(*) FILTER (WHERE answered AND parity_pass) AS parity_passed,
+        count(*) FILTER (WHERE answered AND parity_pass IS NOT NULL) AS parity_judged,
         count(*) FILTER (WHERE answered AND behaviour_seen) AS behaviour_seen,
         count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL) AS behaviour_asked,
         count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '') AS "distinct",

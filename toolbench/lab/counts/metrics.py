@@ -169,8 +169,8 @@ _SUCCESS = (
     Metric(
         "parity",
         "Success by the case study’s rule",
-        "passed by its rule / answered",
-        _of("parity_passed", "answered"),
+        "passed by its rule / answered where it has one",
+        _of("parity_passed", "parity_judged"),
         judged=True,
     ),
     Metric("control", "Control", "passed / control trials with an answer", Tally.given_an_answer, of_control=True),

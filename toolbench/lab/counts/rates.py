@@ -86,7 +86,7 @@ class Rate:
     @property
     def says(self) -> str:
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
-        return words[self.against] if self.n else "no trials yet"
+        return words[self.against] if self.n else "nothing to judge"
 
 
 def rounded(number: float) -> int:

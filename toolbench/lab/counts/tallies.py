@@ -36,6 +36,7 @@ class Tally:
     late_passes: int = 0
     saturated: int = 0
     parity_passed: int = 0
+    parity_judged: int = 0
     first_attempt_passed: int = 0
     calls: int = 0
     valid_calls: int = 0

@@ -10,7 +10,7 @@ from django.db.models.functions import RowNumber
 from toolbench.evals.rounding import half_up, written
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
-from toolbench.lab.counts.tallies import pooled
+from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.matrix.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.published import CONTROL, Published, get_published
@@ -82,7 +82,8 @@ def _measured(query: MatrixQuery) -> ExportTable:
     brief = (*SEVEN, *OURS, *_columns(METRICS[name] for name in BRIEF), *COUNTS)
     simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
     notes = (
-        "tool_ok counts by the case study’s rule, infrastructure as failure; the columns after the seventh are ours.",
+        "tool_ok counts by the case study’s rule, and by the task where it has none; infrastructure as failure. The "
+        "columns after the seventh are ours.",
         "Intervals are Wilson 95 % unless the last column says otherwise: they speak of further repeats of these "
         "scenarios, not of tool calling.",
         "Every metric is explained with its denominator and an example in docs/metrics.md.",
@@ -99,18 +100,24 @@ def _key(row: MatrixRow) -> tuple[object, ...]:
 
 
 def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
-    tally, control = row.tally, pooled(one.tally for one in row.scenarios if one.scenario == CONTROL)
-    tried = tally.passed + tally.failed + tally.infra
-    controls = control.passed + control.failed + control.infra
+    ok, tried = _by_its_rule(one.tally for one in row.scenarios if not one.control)
+    control_ok, controls = _by_its_rule(one.tally for one in row.scenarios if one.scenario == CONTROL)
     return (
         row.model,
         row.profile,
-        f"{tally.parity_passed}/{tried}",
-        f"{written(100 * tally.parity_passed / tried, 1)}%" if tried else None,
-        f"{control.parity_passed}/{controls}" if controls else None,
+        f"{ok}/{tried}",
+        f"{written(100 * ok / tried, 1)}%" if tried else None,
+        f"{control_ok}/{controls}" if controls else None,
         None if p95 is None else int(half_up(p95)),
         failures,
     )
+
+
+def _by_its_rule(scenarios: Iterable[Tally]) -> tuple[int, int]:
+    """Passed and tried, as a report counts `ok`: by the task where the case study has no rule for a scenario."""
+    some = tuple(scenarios)
+    ok = sum(one.parity_passed if one.parity_judged else one.passed for one in some)
+    return ok, sum(one.passed + one.failed + one.infra for one in some)
 
 
 def _ours(row: MatrixRow) -> tuple[Value, ...]:

@@ -121,6 +121,7 @@ class Cell(models.Model):
         default=0
     )  # of failed: our own deadline, left out of success given an answer
     parity_passed = models.PositiveIntegerField(default=0)
+    parity_judged = models.PositiveIntegerField(default=0)  # trials with an answer that the case study has a rule for
     behaviour_seen = models.PositiveIntegerField(default=0)
     behaviour_asked = models.PositiveIntegerField(default=0)
     distinct = models.PositiveIntegerField(default=0)  # distinct answers among trials with an answer
