@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
+from tests.factories import make_cell, make_config, make_run
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.cases.test_casework import DRAFT, saved
 from toolbench.lab.cases.case_drafts import read_draft
@@ -43,6 +45,27 @@ def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
     assert write_cases("jsonl") == ""
     CaseSet.objects.update(public=True)
     assert write_cases("jsonl")
+
+
+@pytest.mark.django_db
+def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    first = saved(replace(DRAFT, title="Cancel"))
+    make_cell(make_config(make_run()), "own-cancel-3")
+    line = json.dumps(
+        {"title": "Cancel", "set": "Many", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}
+    )
+    with django_assert_max_num_queries(20):
+        cases = read_cases(f"{line}\n" * 2000)
+    slugs = [case.slug for case in cases]
+    assert (first.slug, slugs[0], slugs[1], slugs[-1]) == (
+        "own-cancel",
+        "own-cancel-2",
+        "own-cancel-4",
+        "own-cancel-2002",
+    )
+    assert len(set(slugs)) == Case.objects.exclude(pk=first.pk).count() == 2000
 
 
 @pytest.mark.django_db

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
-from django.db import transaction
 from django.db.models import F
 
 from toolbench.engine.messages import JsonObject
@@ -13,7 +12,7 @@ from toolbench.evals.own.definition import OwnCase
 from toolbench.evals.own.documents import NotReadable, line_of, read_document
 from toolbench.evals.own.reading import Faults, case_of
 from toolbench.lab.cases.case_drafts import MOST_TOLD, default_title
-from toolbench.lab.cases.casework import MINE, Filing, add_case
+from toolbench.lab.cases.casework import MINE, Filing, add_cases
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 
 KINDS = ("jsonl", "yaml")
@@ -63,8 +62,7 @@ def read_cases(text: str, group: str = "") -> tuple[Case, ...]:
         troubles.append(f"These are {len(found):,} cases; at most {MOST_CASES:,} come in at once.")
     if troubles:
         raise NotBroughtIn(troubles)
-    with transaction.atomic():
-        return tuple(add_case(title, case, Filing(set=group or own or MINE)) for title, own, case in found)
+    return add_cases([(title, case, Filing(set=group or own or MINE)) for title, own, case in found])
 
 
 def _told(row: CaseVersion) -> JsonObject:
