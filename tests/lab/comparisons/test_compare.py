@@ -84,7 +84,7 @@ def test_only_strata_that_both_sides_have_are_compared() -> None:
     page = compared(a_run=a.pk, b_run=b.pk)
     assert [row.scenario for row in page.rows] == ["happy_path"]
     assert page.whole.first.n == 10
-    assert "1 scenarios or configurations are on one side only and are left out." in page.warnings
+    assert "Scenarios or configurations that only one side has are left out: 1." in page.warnings
 
 
 def test_configurations_are_strata_unless_they_are_what_is_compared() -> None:

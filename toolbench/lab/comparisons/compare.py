@@ -27,6 +27,7 @@ from toolbench.lab.comparisons.compare_warnings import warnings
 from toolbench.lab.models import Trial
 
 OF_ONE_RUN = {"run", "config", "day", "upstream"}
+SAID_WITH_NAME = {"examples", "tool use", "prompt", "version"}  # values that say nothing alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +146,15 @@ def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
 
 def _labels(counts: Counts) -> list[str]:
     """What the strata differ in, beside the scenario."""
-    varying = [
-        place for place in range(1, 1 + len(IDENTITY)) if len({key[place : place + 1] for key in counts.keys}) > 1
-    ]
-    return [" · ".join(_said(key[place]) for place in varying if key[place] != "") for key in counts.keys]
+    shared = enumerate((name for name in IDENTITY if name not in counts.differing), start=1)
+    varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
+    return [" · ".join(_said(name, key[place]) for place, name in varying if key[place] != "") for key in counts.keys]
 
 
-def _said(value: object) -> str:
-    return {True: "streamed", False: "whole"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+def _said(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "streamed" if value else "whole"
+    return f"{name} {value}" if name in SAID_WITH_NAME else str(value)
 
 
 def _share(whole: Compared) -> float:

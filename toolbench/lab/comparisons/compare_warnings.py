@@ -33,7 +33,7 @@ def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
         "Trials of these sides went on until something was decided: rates, differences and p-values hold at every "
         "look, nothing is paired, and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _unlike_upstreams(first, second),
-        f"{counts.left_out} scenarios or configurations are on one side only and are left out.": bool(counts.left_out),
+        f"Scenarios or configurations that only one side has are left out: {counts.left_out}.": bool(counts.left_out),
     }
     return tuple(sentence for sentence, holds in found.items() if holds)
 

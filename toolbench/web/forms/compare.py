@@ -1,5 +1,6 @@
 """The fields by which the sides of a comparison are chosen: plain inputs whose names are those of the address."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.comparisons.compare_choices import CompareChoices
@@ -7,7 +8,9 @@ from toolbench.lab.comparisons.compare_query import AXES, NONE, STREAMED, WHOLE,
 
 SIDES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
 NOT_TYPED = {"published"}
+FIRST_ASKED = {"run", "provider", "model", "strategy", "method"}
 USUAL = {"day": "date"}
+Options = Mapping[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,28 +26,34 @@ class AxisField:
 
 @dataclass(frozen=True, slots=True)
 class SideFields:
+    """The inputs of one side: those that most comparisons need, and `more`, folded unless one of them is filled."""
+
     title: str
     fields: tuple[AxisField, ...]
+    more: tuple[AxisField, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return any(field.value for field in self.more)
 
 
 def side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
     given = {"": query.both, "a_": query.a, "b_": query.b}
     options = _options(choices)
-    return tuple(
-        SideFields(
-            title,
-            tuple(
-                AxisField(prefix + axis, label, value, USUAL.get(axis, ""), _with(options.get(axis, ()), value))
-                for axis, label in AXES.items()
-                for value in [given[prefix].get(axis, "")]
-                if axis not in NOT_TYPED
-            ),
-        )
-        for prefix, title in SIDES
-    )
+    return tuple(_side(title, prefix, given[prefix], options) for prefix, title in SIDES)
 
 
-def _options(choices: CompareChoices) -> dict[str, tuple[tuple[str, str], ...]]:
+def _side(title: str, prefix: str, given: Mapping[str, str], options: Options) -> SideFields:
+    fields = {axis: _field(axis, prefix, given.get(axis, ""), options) for axis in AXES if axis not in NOT_TYPED}
+    first = tuple(field for axis, field in fields.items() if axis in FIRST_ASKED)
+    return SideFields(title, first, tuple(field for axis, field in fields.items() if axis not in FIRST_ASKED))
+
+
+def _field(axis: str, prefix: str, value: str, options: Options) -> AxisField:
+    return AxisField(prefix + axis, AXES[axis], value, USUAL.get(axis, ""), _with(options.get(axis, ()), value))
+
+
+def _options(choices: CompareChoices) -> Options:
     offered = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
     runs = tuple((str(run.pk), f"{run.pk} · {run}") for run in choices.runs)
     return offered | {"run": runs, "stream": ((WHOLE, "whole"), (STREAMED, "streamed")), "examples": ((NONE, "none"),)}
