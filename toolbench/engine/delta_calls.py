@@ -19,8 +19,8 @@ class CallParts:
 
     place: int
     index: int | None = None
-    id: str = ""
-    type: str = ""
+    id: str | None = None
+    type: str | None = None
     name: str = ""
     value: Any = None
     pieces: list[str] | None = None
@@ -56,8 +56,8 @@ class CallParts:
         """Takes a delta in; gives the piece of the arguments' text in it."""
         function = item.get("function")
         function = function if isinstance(function, dict) else {}
-        self.id = self.id or string_in(item.get("id"))
-        self.type = self.type or string_in(item.get("type"))
+        self.id = _said(self.id, item.get("id"))
+        self.type = _said(self.type, item.get("type"))
         name = string_in(function.get("name"))
         self.name = self.name if name == self.name else self.name + name
         _keep(self.extra, item, ("index", "id", "type", "function"))
@@ -79,7 +79,7 @@ class CallParts:
         said = {"id": self.id, "type": self.type}
         arguments = self.arguments
         return {
-            **{key: value for key, value in said.items() if value},
+            **{key: value for key, value in said.items() if value is not None},
             "function": {
                 "name": self.name,
                 **({} if arguments is None else {"arguments": arguments}),
@@ -161,6 +161,11 @@ def _keep(extra: Pieces, given: JsonObject, known: tuple[str, ...]) -> None:
     for key, value in given.items():
         if key not in known:
             extra.setdefault(key, []).append(value)
+
+
+def _said(known: str | None, given: Any) -> str | None:
+    """The first text that is not blank; a blank one where nothing else was said."""
+    return given if isinstance(given, str) and not known else known
 
 
 def string_in(value: Any) -> str:

@@ -1,6 +1,6 @@
 """A Messages answer in chat shape. Its own blocks go along in the message, to be sent back unchanged."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolbench.engine.anthropic.blocks import KEPT
@@ -38,16 +38,24 @@ def answer_in(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding
         raise MalformedAnswer("no_message", f"the answer has no content blocks{hint}")
     reason = root.get("stop_reason")
     reason = reason if isinstance(reason, str) else None
-    paused = Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
     return Answer(
         message=chat_message(root, blocks),
         finish_reason=STOPS.get(reason, reason) if reason else None,
         usage=read_messages_usage(root.get("usage")),
         model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
-        findings=(*findings, *((paused,) if reason == PAUSED else ())),
+        findings=(*findings, *_odd(blocks, reason)),
         cut=cut,
         continues=reason == PAUSED,
     )
+
+
+def _odd(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
+    for place, block in enumerate(blocks):
+        if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
+            said = "A call's input is a text instead of an object; what it holds was taken for the arguments."
+            yield Finding("input_is_text", said, f"$.content[{place}].input")
+    if reason == PAUSED:
+        yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
 
 
 def chat_message(root: JsonObject, blocks: list[Any]) -> Message:
