@@ -32,6 +32,18 @@ def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_
     assert Run.objects.get().trials.count() == 30
 
 
+def test_all_that_is_wrong_with_a_case_is_told_at_once_and_stays_as_it_was_typed(owner_client: Client) -> None:
+    typed = {"tools": "[oops", "message": "Hi", "expect": "name: {", "turns": "many"}
+    response = owner_client.post("/cases/new/", typed)
+    assert response.status_code == 422
+    assert set(response.context["form"].errors) == {"tools", "expect", "turns"}
+    assert response.context["form"]["turns"].value() == "many"
+    blank = owner_client.post("/cases/new/", {"expect": '{"name": "f"}', "turns": "0"})
+    assert {name: len(told) for name, told in blank.context["form"].errors.items()} == {
+        "tools": 1, "message": 1, "turns": 1,
+    }  # fmt: skip
+
+
 def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> None:
     import_bfcl(["simple_python"], limit=1)
     group = CaseSet.objects.get()

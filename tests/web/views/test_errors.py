@@ -1,6 +1,7 @@
 """Expected trouble is said in words: what happened, what was kept, what to do."""
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
@@ -38,6 +39,25 @@ def test_an_unknown_host_is_told_how_to_be_allowed() -> None:
     response = Client(headers={"host": "elsewhere.test"}).get("/sign-in/")
     assert response.status_code == 400
     assert "ALLOWED_HOSTS=" in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_more_than_is_read_at_once_is_told_its_limit_and_how_to_get_back_what_was_typed(owner_client: Client) -> None:
+    kept = "What you typed is still in the form"
+    pasted = owner_client.post("/cases/new/", {"tools": "x" * 2_621_440})
+    assert pasted.status_code == 413
+    assert all(said in pasted.content.decode() for said in ("up to 2,621,440 bytes", "Nothing was saved", kept))
+    chosen = owner_client.post("/runs/new/", {f"field-{number}": "" for number in range(1001)})
+    assert chosen.status_code == 413
+    assert all(said in chosen.content.decode() for said in ("up to 1,000 values", "Choose fewer", kept))
+
+
+@pytest.mark.django_db
+def test_a_file_of_cases_that_is_too_large_is_told_its_limit(owner_client: Client) -> None:
+    file = SimpleUploadedFile("cases.jsonl", b" " * 20_000_001)
+    response = owner_client.post("/cases/bring/", {"file": file})
+    assert response.status_code == 422
+    assert "20,000,000 are taken. Nothing was saved." in response.content.decode()
 
 
 @pytest.mark.django_db

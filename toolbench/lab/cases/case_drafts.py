@@ -131,7 +131,8 @@ def _place(fault: Fault, draft: Draft, errors: dict[str, list[str]], unread: set
     """The fault beside its field, with its line; what a field that cannot be read leads to is not told."""
     part, place = (str(fault.place[0]), fault.place[1:]) if fault.place else ("", ())
     field = _FIELDS.get(part, part if part == "turns" else "expect")
-    if field in unread or ("tools" in unread and field in ("expect", "results")):
+    toolless = "tools" in unread or not draft.tools.strip()
+    if field in unread or (toolless and field in ("expect", "results")):
         return
     line = line_of(getattr(draft, field), _typed_place(part, place, draft)) if field in _FIELDS.values() else None
     errors[field].append(f"Line {line}: {fault.says}" if line and place else fault.says)

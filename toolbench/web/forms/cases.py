@@ -1,5 +1,6 @@
 """The form of a case, and the short one that tries it."""
 
+from collections.abc import Set
 from dataclasses import asdict
 
 from django import forms
@@ -43,20 +44,27 @@ class CaseForm(forms.Form):
 
     def save(self, *, slug: str = "", from_trial: int | None = None) -> Case | None:
         """The case, new or as a new version of `slug`; None where the form says what is wrong. Raises NoSuchCase."""
-        if not self.is_valid():
+        if not self.is_bound:
             return None
+        wrong = set(self.errors)
         data = dict(self.cleaned_data)
-        group = data.pop("set").strip()
+        group = data.pop("set", "").strip()
         try:
             title, case = read_draft(Draft(**data))
         except DraftRefused as refused:
-            for name, sentences in refused.errors.items():
-                for sentence in sentences:
-                    self.add_error(name if name in self.fields else None, sentence)
+            self._tell(refused, wrong)
+            return None
+        if wrong:
             return None
         if slug:
             return edit_case(slug, title, case)
         return add_case(title, case, Filing(set=group, from_trial=from_trial))
+
+    def _tell(self, refused: DraftRefused, wrong: Set[str]) -> None:
+        """Beside each field; one that is `wrong` by itself was read as blank and has its sentence."""
+        for name, sentences in refused.errors.items():
+            for sentence in sentences if name not in wrong else ():
+                self.add_error(name if name in self.fields else None, sentence)
 
     @classmethod
     def begun(cls, data: QueryDict | None, trial: str = "") -> tuple["CaseForm", str]:
@@ -86,8 +94,11 @@ class BringForm(forms.Form):
             return ()
         given = self.cleaned_data["file"]
         field = "file" if given else "text"
+        if given and given.size > LARGEST_FILE:
+            self.add_error(field, f"The file has {given.size:,} bytes; {LARGEST_FILE:,} are taken. Nothing was saved.")
+            return ()
         try:
-            text = given.read(LARGEST_FILE + 1).decode("utf-8-sig") if given else self.cleaned_data["text"]
+            text = given.read().decode("utf-8-sig") if given else self.cleaned_data["text"]
             return read_cases(text, self.cleaned_data["set"].strip())
         except UnicodeDecodeError as error:
             self.add_error(field, f"This is not UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")

@@ -1,10 +1,29 @@
-"""What is said when a page cannot be built: the database away is expected trouble, the rest is our mistake."""
+"""What is said when a page cannot be built: too much at once and a database that is away are expected
+trouble, the rest is our mistake."""
 
 import sys
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+
+SHORTER = "Send less of it. A file is not counted: cases come in as one under Set-up, Cases, Bring in."
+FEWER = "Choose fewer at once, and do the rest afterwards."
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """413 with the limit when more was sent than is read, else 400. Reads nothing of the request but its head."""
+    if isinstance(exception, RequestDataTooBig):
+        return _too_much(_bytes(request.META.get("CONTENT_LENGTH", "")), SHORTER)
+    if isinstance(exception, TooManyFieldsSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        return _too_much(f"A form or an address may have up to {most:,} values; there are more in this one.", FEWER)
+    if isinstance(exception, TooManyFilesSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
+        return _too_much(f"Up to {most:,} files are taken at once; these are more.", FEWER)
+    return HttpResponse(render_to_string("400.html"), status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -12,3 +31,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     status = 503 if away else 500
     return HttpResponse(render_to_string(f"{status}.html"), status=status)
+
+
+def _bytes(length: str) -> str:
+    sent = f"{int(length):,} bytes, the files among them" if length.isdecimal() else "more"
+    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    return (
+        f"What is typed and pasted may be up to {most:,} bytes as the browser sends it; this was {sent}. "
+        "A quote or a bracket may count as three bytes, a Chinese character as nine."
+    )
+
+
+def _too_much(sentence: str, remedy: str) -> HttpResponse:
+    return HttpResponse(render_to_string("413.html", {"sentence": sentence, "remedy": remedy}), status=413)
