@@ -60,6 +60,8 @@ def test_a_new_turn_and_a_new_attempt_begin_anew() -> None:
     assert watched.text == "Whole"
     watched.take(delta(turn=1, reasoning="Next"))
     assert (watched.text, watched.reasoning) == ("", "Next")
+    watched.take(Event("llm_request_retry", 1, {}))
+    assert watched.reasoning == ""
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9), max_size=4), st.integers(1, 7))

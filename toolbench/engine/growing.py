@@ -34,12 +34,15 @@ class GrowingCall:
 
 class GrowingAnswer:
     """A listener of the loop's events: give it each of them, and look at what it holds whenever you like. It begins
-    anew with every turn, and when an answer that broke off is asked for again."""
+    anew with every turn, and when a turn is asked for again."""
 
     def __init__(self) -> None:
+        self._begin((-1, -1))
+
+    def _begin(self, attempt: tuple[int, int]) -> None:
+        self._attempt = attempt
         self.calls: list[GrowingCall] = []
         self._texts: dict[str, list[str]] = {"text": [], "reasoning": []}
-        self._attempt: tuple[int, int] = (-1, -1)
 
     @property
     def text(self) -> str:
@@ -51,11 +54,13 @@ class GrowingAnswer:
 
     def take(self, event: Event) -> None:
         """Events of other kinds change nothing."""
+        if event.type == "llm_request_retry":
+            self._begin((-1, -1))
         if event.type != "llm_delta":
             return
         attempt = (event.turn, event.data.get("attempt", 1))
         if attempt != self._attempt:
-            self._attempt, self.calls, self._texts = attempt, [], {"text": [], "reasoning": []}
+            self._begin(attempt)
         place = event.data.get("call")
         if place is None:
             for kind, pieces in self._texts.items():

@@ -140,6 +140,7 @@ class _Run:
         self.setup = self._setups[0]
         self._further = plan.further
         self._message = 0
+        self._unsent = ""  # what the user said since the last request
         self._began = 0  # the turn that the message came with
         history = self.setup.asking.render_history([_as_message(item) for item in plan.history])
         self.ledger = Ledger(plan.policy, history)
@@ -147,6 +148,7 @@ class _Run:
         self.narrate = Narration(self.setup, emit, brief=brief)
         self._emit, self._brief = emit, brief
         self._asked_for_final_text = False
+        self._called = False  # since the user last spoke
 
     @property
     def offers_tools(self) -> bool:
@@ -165,17 +167,17 @@ class _Run:
         said = self._further[self._message]
         self._message, self._began = self._message + 1, turn + 1
         self.setup = self._setups[self._message]
-        self._asked_for_final_text = False
+        self._asked_for_final_text = self._called = False
+        self._unsent = said.text
         self.ledger.say(said.text)
         self.narrate = Narration(self.setup, self._emit, brief=self._brief)
         return self.offers_tools
 
     def marked(self, request: Request) -> Request:
-        """The request with the message that it belongs to."""
+        """The request with the message that it belongs to, the first one with its text."""
         if not self._message:
             return request
-        comes_with = request.turn == self._began
-        said = self._further[self._message - 1].text if comes_with else ""
+        said, self._unsent = self._unsent, ""
         return replace(request, message=self._message, said=said)
 
     def reader_of_refused(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
@@ -207,10 +209,10 @@ class _Run:
         self.narrate.ask_again(turn, answer)
 
     def wants_final_text(self, answer: Turn) -> bool:
-        """Whether a blank answer after tool calls is worth one more request; once per message of the user's."""
+        """Whether a blank answer after tool calls is worth one more request; each message of the user's for itself."""
         policy = self.setup.policy
         wanted = policy.fix_empty_final and not self._asked_for_final_text
-        return wanted and self.ledger.any_calls and not answer.text.strip()
+        return wanted and self._called and not answer.text.strip()
 
     def ask_for_final_text(self, turn: int) -> bool:
         """Adds the user's message; says whether the next request carries tools."""
@@ -222,6 +224,7 @@ class _Run:
 
     def take(self, turn: int, pairs: list[tuple[Dispatched, ToolResult]]) -> None:
         """Writes results down and gives them to the model."""
+        self._called = True
         self.ledger.resulted(tuple(result for _, result in pairs), [call.tool_name for call, _ in pairs])
         for _, result in pairs:
             self.ledger.messages.extend(self.setup.asking.result_messages(result.call, result.content))
