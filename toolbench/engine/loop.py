@@ -18,7 +18,7 @@ from toolbench.engine.limits import may_run_side_by_side
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.narration import Narration
 from toolbench.engine.policy import Policy
-from toolbench.engine.prompting import again
+from toolbench.engine.prompting import ToldResult, again
 from toolbench.engine.salvaging import read_refused
 from toolbench.engine.saying import Said
 from toolbench.engine.tools import ToolRegistry
@@ -254,4 +254,6 @@ def _setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
 
 
 def _as_message(item: Message | str) -> Message:
+    if isinstance(item, ToldResult):
+        return deepcopy(item)
     return {"role": "user", "content": item} if isinstance(item, str) else {"role": "user", **deepcopy(item)}

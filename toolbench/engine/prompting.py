@@ -1,16 +1,14 @@
 """The fixed instructions of the methods that ask in words, and how calls and results are told in the history."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall
 
 _PROMPTS: JsonObject = json.loads((Path(__file__).parent / "data" / "prompts.json").read_text("utf-8"))
-
-_RESULT = re.compile("[^\n]+".join(map(re.escape, re.split(r"\{name\}|\{id\}|\{content\}", _PROMPTS["result"]))))
 
 CallText = Callable[[str, str], str]
 
@@ -51,16 +49,14 @@ def with_system(messages: Sequence[Message], text: str) -> list[Message]:
     return [{**first, "content": joined}, *messages[1:]]
 
 
+class ToldResult(dict[str, Any]):
+    """A message of the user's that tells a tool's result. It is known by its type: a user may say the same words."""
+
+
 def result_message(call: ToolCall, content: str) -> Message:
     """A result as the user tells it: many endpoints without tool support refuse the role tool."""
     filled = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
-    return {"role": "user", "content": filled.replace("{content}", content, 1)}
-
-
-def is_result_message(message: Message) -> bool:
-    """Whether a user's message tells a result in the form of `result_message`."""
-    content = message.get("content")
-    return isinstance(content, str) and _RESULT.match(content) is not None
+    return ToldResult(role="user", content=filled.replace("{content}", content, 1))
 
 
 def told_history(

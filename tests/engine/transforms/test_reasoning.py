@@ -2,8 +2,11 @@ import json
 
 import pytest
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import Ask
+from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.messages import JsonObject, ToolCall
 from toolbench.engine.policy import resolve
+from toolbench.engine.prompting import result_message
 from toolbench.engine.tools import ToolRegistry
 from toolbench.engine.transforms import apply_message
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
@@ -50,7 +53,7 @@ BLOCKS: JsonObject = {
     "content_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Hi."}],
 }
 ASKED: JsonObject = {"role": "user", "content": "And now?"}
-RESULT: JsonObject = {"role": "user", "content": "Result of f (a):\n{}"}
+RESULT: JsonObject = result_message(ToolCall("a", "f"), "{}")
 
 
 def sent(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
@@ -72,6 +75,18 @@ def test_only_what_was_thought_since_the_user_last_spoke_goes_back() -> None:
         *(PLAIN, plain, ASKED, THOUGHT),
         *(RESULT, DETAILS),
     ]
+
+
+def test_a_user_who_writes_like_a_result_has_spoken() -> None:
+    plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
+    assert sent("last_turn", PLAIN, THOUGHT, dict(RESULT)) == [PLAIN, plain, dict(RESULT)]
+
+
+def test_a_result_of_an_earlier_run_is_still_one() -> None:
+    policy = resolve([("preset", {"reasoning_history": "last_turn"})]).policy
+    ask = next(run_loop(LoopPlan("m", policy, "", "", history=(PLAIN, THOUGHT, RESULT)), lambda event: None))
+    assert isinstance(ask, Ask)
+    assert json.loads(ask.request.body)["messages"][1]["reasoning_content"] == "Hm."
 
 
 def test_details_and_signed_blocks_go_back_without_plain_text_beside_them() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from toolbench.engine.anthropic.blocks import KEPT
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.prompting import is_result_message
+from toolbench.engine.prompting import ToldResult
 from toolbench.engine.transforms.messages import MESSAGE
 
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
@@ -59,7 +59,7 @@ def _each(messages: list[Message], change: Callable[[Message], Message]) -> list
 
 
 def _speaks(message: Message) -> bool:
-    return message.get("role") == "user" and not is_result_message(message)
+    return message.get("role") == "user" and not isinstance(message, ToldResult)
 
 
 def _reasoned(message: Message) -> bool:
