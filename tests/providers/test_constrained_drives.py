@@ -44,7 +44,7 @@ def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constra
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     for seen in provider.seen:
         sent = seen.json()
-        assert {"response_format", "structured_outputs", "output_config", "grammar"} & set(sent)
+        assert {"response_format", "structured_outputs", "output_config", "grammar", "ebnf"} & set(sent)
         assert sent.get("stream", False) is stream
         assert "tools" not in sent
     if stream:

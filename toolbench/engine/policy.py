@@ -74,9 +74,10 @@ class Policy:
         metadata=row(
             choice(*CONSTRAINTS),
             "What holds the model to the format when the method is constrained: a JSON Schema in response_format "
-            "(strict: OpenAI's mode of it; strict_tools: the same for native tools), structured_outputs of vLLM, "
-            "output_config of Anthropic (strict_tool_use: the same for native tools), or a grammar (grammar: "
-            "llguidance in llama.cpp; gbnf: llama.cpp's own; fireworks_grammar: the same at Fireworks).",
+            "(plain_schema: with what Gemini holds of it; strict: OpenAI's mode; strict_tools: the same for native "
+            "tools; tgi_grammar: as TGI has it), structured_outputs of vLLM, output_config of Anthropic "
+            "(strict_tool_use: the same for native tools), or a grammar (grammar: llguidance in llama.cpp; gbnf: "
+            "llama.cpp's own; the same as fireworks_grammar at Fireworks, structured_grammar at vLLM, ebnf at SGLang).",
         ),
     )
     text_format: str = field(

@@ -19,12 +19,16 @@ TOOL: dict[str, Any] = {
         ("response_format", "response_format", ["json_schema", "schema", "anyOf"]),
         ("strict", "response_format", ["json_schema", "schema", "properties", "answer", "anyOf"]),
         ("strict_tools", "tools", [0, "function", "strict"]),
+        ("plain_schema", "response_format", ["json_schema", "schema", "anyOf"]),
         ("structured_outputs", "structured_outputs", ["json", "anyOf"]),
+        ("tgi_grammar", "response_format", ["value", "anyOf"]),
         ("output_config", "output_config", ["format", "schema", "anyOf"]),
         ("strict_tool_use", "tools", [0, "function", "strict"]),
         ("grammar", "grammar", []),
         ("gbnf", "grammar", []),
         ("fireworks_grammar", "response_format", ["grammar"]),
+        ("structured_grammar", "structured_outputs", ["grammar"]),
+        ("ebnf", "ebnf", []),
     ],
 )
 def test_every_constraint_has_its_own_place_in_the_request(constraint: str, field: str, wrapped: list[Any]) -> None:

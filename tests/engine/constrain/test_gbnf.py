@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import jsonschema_rs
@@ -65,6 +66,16 @@ def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> N
     assert max(counts) <= 1024
     unquoted = text.replace('"{"', "").replace('"-"', "").replace("[+\\x2D]", "")
     assert not any(f"{symbol}{repeat}" in unquoted for symbol in ")]" for repeat in "*+")
+
+
+def test_characters_are_spelled_so_that_xgrammar_reads_what_llama_cpp_reads() -> None:
+    """It reads digits behind an escape without end, and knows no characters beyond ASCII in a class of others."""
+    schema = {"type": "string", "pattern": "^[^b]\\W[ a-]é$"}
+    assert [takes(schema, text) for text in ("é.aé", "b.aé", "c -é", "c.bé")] == [True, False, True, False]
+    tool = {"function": {"name": "f", "parameters": {"properties": {"a": schema}}}}
+    text = gbnf(answers_of([tool], final=True, dialect=GBNF, limits=Limits()), Limits())
+    assert not re.search(r"\\x[0-9A-F]{2}[0-9a-fA-F]", text)
+    assert all(others.isascii() for others in re.findall(r"\[\^([^\]]*)\]", text))
 
 
 def test_what_a_pattern_leaves_open_ends_at_the_strings_bound() -> None:

@@ -5,7 +5,7 @@ import jsonschema_rs
 import pytest
 
 from toolbench.engine.constrain.answers import answers_of, as_schema
-from toolbench.engine.constrain.dialects import DIALECTS, GBNF, LLGUIDANCE, SCHEMA, STRICT, Dialect, Limits
+from toolbench.engine.constrain.dialects import DIALECTS, GBNF, LLGUIDANCE, PLAIN, SCHEMA, STRICT, TGI, Dialect, Limits
 from toolbench.engine.constrain.normalising import MOST_PARTS, NOTHING_MORE, Normaliser
 from toolbench.engine.errors import PlanError
 
@@ -75,9 +75,11 @@ def test_the_tools_own_bounds_are_kept() -> None:
     assert of({"type": "array", "minItems": 300, "items": {"type": "null"}})["maxItems"] == 300
 
 
-@pytest.mark.parametrize("schema", [{"enum": ["a"]}, {"const": 1}, {"enum": [1, None]}])
-def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any]) -> None:
-    assert of(schema) == schema
+@pytest.mark.parametrize(
+    ("schema", "fixed"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
+)
+def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[Any]) -> None:
+    assert of(schema) == {"enum": fixed}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,12 @@ def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any]) -> None:
         (GBNF, {"type": "string", "pattern": "^a$", "minLength": 1}, "minLength"),
         (GBNF, {"type": "object", "minProperties": 1}, "minProperties"),
         (STRICT, {"type": "string", "maxLength": 9}, "maxLength"),
+        (PLAIN, {"type": "string", "minLength": 2}, "minLength"),
+        (PLAIN, {"type": "string", "pattern": "^a$"}, "pattern"),
+        (PLAIN, {"type": "string", "format": "uuid"}, "format"),
+        (PLAIN, {"type": "integer", "exclusiveMinimum": 2}, "exclusiveMinimum"),
+        (PLAIN, {"enum": ["a", None]}, "enum"),
+        (TGI, {"type": "integer", "minimum": 2}, "minimum"),
         (STRICT, {"type": "object", "additionalProperties": {"type": "null"}}, "additionalProperties"),
         *[
             (dialect, {**schema, keyword: value}, keyword)
@@ -133,7 +141,7 @@ def test_what_holds_nothing_is_not_missed(schema: dict[str, Any]) -> None:
 
 def test_alternatives_keep_what_stands_beside_them() -> None:
     assert of({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
-        "anyOf": [{"type": "integer", "minimum": 5}, {"const": 1}]
+        "anyOf": [{"type": "integer", "minimum": 5}, {"enum": [1]}]
     }
     assert of({"type": ["string", "null"], "maxLength": 3}) == {
         "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]

@@ -197,6 +197,7 @@ def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
         ("openai", "strict"),
         ("llama-cpp", "gbnf"),
         ("ollama", "response_format"),
+        ("gemini", "plain_schema"),
     ],
 )
 def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, constraint: str) -> None:

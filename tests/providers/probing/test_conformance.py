@@ -1,10 +1,14 @@
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
 from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS, TITLES, probe_conformance
+from toolbench.providers.probing.limiting import check_constraints
+from toolbench.providers.probing.prober import Prober
+from toolbench.providers.probing.values import Check
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
 
 PERSONAS = ("perfect", "equal-ids", "blank-ids", "tools-dropped", "stream-no-index", "key-refused", "several-at-once")
@@ -87,7 +91,7 @@ def held(seen: Seen) -> Answer:
         return fails(400, trouble)
     if "response_format" in body:
         return says('{"verdict": "kestrel"}')
-    if "grammar" in body:
+    if {"grammar", "ebnf"} & body.keys():
         return says("kestrel")
     return spoken(body)
 
@@ -134,11 +138,30 @@ def test_constraints_that_hold_are_known_by_an_answer_that_is_not_true(picky: Fo
     assert picky.capabilities.constrained == (
         "grammar",
         "gbnf",
+        "ebnf",
         "strict",
         "response_format",
+        "tgi_grammar",
         "fireworks_grammar",
     )
     assert picky.checks["constraints"].outcome == "passed"
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_an_endpoint_that_holds_no_patterns_is_sent_a_plainer_schema(refuses: bool) -> None:
+    def play(seen: Seen) -> Answer:
+        asked = json.dumps(seen.json().get("response_format", {}))
+        if "pattern" in asked:
+            return fails(400, "pattern is not supported") if refuses else says('{"verdict": "Oslo"}')
+        return says('{"verdict": "kestrel"}') if "json_schema" in asked else says("Oslo")
+
+    async def asked(prober: Prober) -> AsyncIterator[Check]:
+        yield await check_constraints(prober)
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint(), asked)
+
+    assert found.capabilities.constrained == ("strict", "plain_schema")
 
 
 def test_ids_and_content_that_are_refused_are_found_one_by_one(picky: Found) -> None:

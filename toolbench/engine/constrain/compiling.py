@@ -9,7 +9,7 @@ from functools import lru_cache
 from llguidance import LLMatcher
 
 from toolbench.engine.constrain.answers import Answers, answers_of, as_schema
-from toolbench.engine.constrain.dialects import DIALECTS, OF_TOOLS, Limits
+from toolbench.engine.constrain.dialects import DIALECTS, GBNF, OF_TOOLS, Limits
 from toolbench.engine.constrain.dropping import Dropped
 from toolbench.engine.constrain.grammars import gbnf, llguidance
 from toolbench.engine.constrain.strict import strict_tools
@@ -69,10 +69,9 @@ def _compiled(tools: bytes, constraint: str, asked: Asked) -> Compiled:
         text = llguidance(answers, asked.limits, asked.format)
         _check(text)
         return Compiled({"grammar": text}, answers.dropped, text)
-    if constraint in ("gbnf", "fireworks_grammar"):
+    if dialect is GBNF:
         text = gbnf(answers, asked.limits, asked.format)
-        wrapped = {"response_format": {"type": "grammar", "grammar": text}}
-        return Compiled({"grammar": text} if constraint == "gbnf" else wrapped, answers.dropped, text)
+        return Compiled(_grammar_fields(constraint, text), answers.dropped, text)
     if asked.format:
         raise PlanError(f"{constraint} holds JSON only, not the format {asked.format}")
     return Compiled(_schema_fields(constraint, answers), answers.dropped)
@@ -85,12 +84,22 @@ def _check(grammar: str) -> None:
         raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")
 
 
+def _grammar_fields(constraint: str, text: str) -> JsonObject:
+    if constraint == "fireworks_grammar":
+        return {"response_format": {"type": "grammar", "grammar": text}}
+    if constraint == "structured_grammar":
+        return {"structured_outputs": {"grammar": text}}
+    return {"ebnf" if constraint == "ebnf" else "grammar": text}
+
+
 def _schema_fields(constraint: str, answers: Answers) -> JsonObject:
     if constraint == "structured_outputs":
         return {"structured_outputs": {"json": as_schema(answers)}}
     if constraint == "output_config":
         schema = as_schema(answers, counted=False)
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    if constraint == "tgi_grammar":
+        return {"response_format": {"type": "json", "value": as_schema(answers)}}
     strict = constraint == "strict"
     named: JsonObject = {"name": "answer", "schema": as_schema(answers, one_object=strict)}
     return {

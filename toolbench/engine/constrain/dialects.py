@@ -2,6 +2,7 @@
 promises something that nobody holds, so it is left out and named."""
 
 from dataclasses import dataclass
+from types import NoneType
 
 NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 LENGTHS = frozenset({"minLength", "maxLength"})
@@ -29,8 +30,8 @@ class Dialect:
     grammar says it, and ends it where it has no end), or none. `longest` is the greatest string bound that is held.
     `fractions`: bounds of numbers that need not be whole are held. `together`: a length beside a pattern is held.
     `closed`: every object is closed. `strict`: every key of it is required too, an optional one as null. `recursion`: a
-    reference may lead back to itself. `least_items` is the greatest minItems that is held, `plain_enums` says that
-    values of an enum must be no lists nor objects."""
+    reference may lead back to itself. `least_items` is the greatest minItems that is held, `enum_types` are the types
+    that values of an enum may have."""
 
     name: str
     keeps: frozenset[str]
@@ -43,7 +44,7 @@ class Dialect:
     strict: bool = False
     recursion: bool = True
     least_items: int | None = None
-    plain_enums: bool = False
+    enum_types: frozenset[type] = frozenset({str, int, float, bool, NoneType, list, dict})
 
 
 # llama.cpp takes string bounds of 2000 and more for none or refuses them, and bounds of fractions for none.
@@ -60,8 +61,19 @@ MESSAGES = Dialect(
     closed=True,
     recursion=False,
     least_items=1,
-    plain_enums=True,
+    enum_types=frozenset({str, int, float, bool, NoneType}),
 )
+# What Google's reference of Gemini's responseJsonSchema lists; anything else is passed over.
+PLAIN = Dialect(
+    "plain_schema",
+    frozenset({"minimum", "maximum", "prefixItems"}) | COUNTS,
+    frozenset({"date", "time", "date-time"}),
+    "none",
+    recursion=False,
+    enum_types=frozenset({str, int, float}),
+)
+# Outlines, which TGI builds upon, writes a schema as one regular expression.
+TGI = Dialect("tgi_grammar", LENGTHS | COUNTS, PLAIN_FORMATS, "anchored", recursion=False)
 VLLM = Dialect("structured_outputs", NUMBERS | LENGTHS | COUNTS, PLAIN_FORMATS, "anchored")
 LLGUIDANCE = Dialect(
     "grammar",
@@ -74,14 +86,18 @@ GBNF = Dialect("gbnf", NUMBERS | LENGTHS | COUNTS | {"prefixItems"}, PLAIN_FORMA
 
 DIALECTS = {
     "response_format": SCHEMA,
+    "plain_schema": PLAIN,
     "strict": STRICT,
     "strict_tools": STRICT,
     "structured_outputs": VLLM,
+    "tgi_grammar": TGI,
     "output_config": MESSAGES,
     "strict_tool_use": MESSAGES,
     "grammar": LLGUIDANCE,
     "gbnf": GBNF,
     "fireworks_grammar": GBNF,
+    "structured_grammar": GBNF,
+    "ebnf": GBNF,
 }
 CONSTRAINTS = tuple(DIALECTS)
 OF_TOOLS = ("strict_tools", "strict_tool_use")  # these hold native tools, the others an answer in text

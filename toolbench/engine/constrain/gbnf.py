@@ -103,8 +103,6 @@ class Grammar:
     def _value(self, schema: JsonObject) -> str:
         if "anyOf" in schema:
             return self.define("choice", " | ".join(self.value(option) for option in schema["anyOf"]))
-        if "const" in schema:
-            return self.define("value", json_literal(schema["const"]))
         if "enum" in schema:
             return self.define("value", " | ".join(json_literal(value) for value in schema["enum"]))
         makers = {"string": self._string, "array": self._array, "object": self._object, "integer": self._integer}

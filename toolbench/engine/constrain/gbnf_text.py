@@ -1,6 +1,8 @@
 """Words of GBNF: literals, classes, repeats. JSON text is spelled as JSON has it, escapes included."""
 
 import json
+import re
+import string
 from collections.abc import Callable, Iterable
 
 from toolbench.engine.constrain.patterns import Ranges, outside, union
@@ -8,6 +10,9 @@ from toolbench.engine.constrain.patterns import Ranges, outside, union
 LONGEST_REPEAT = 1024  # llama.cpp refuses or ignores counts of 2000 and more
 
 _IN_LITERAL = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ASCII = range(128)
+_HEX = frozenset(string.hexdigits)
+_ESCAPED = re.compile(r"\\x..$")
 _CONTROL = ((0, 31),)
 _QUOTED = ((34, 34), (92, 92))
 _ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
@@ -36,15 +41,20 @@ def json_class(ranges: Ranges) -> str:
 
 
 def char_class(ranges: Ranges) -> str:
-    """`[a-z]`, or `[^…]` where the last of all characters is among them."""
-    if ranges[-1][1] == 0x10FFFF:
-        rest = [part for part in outside(ranges) if part[0] not in range(0xD800, 0xE000)]
-        return f"[^{_spans(rest)}]" if rest else "."
-    return f"[{_spans(ranges)}]"
+    """`[a-z]`, or `[^…]` where only ASCII characters are left out: XGrammar knows no others there."""
+    rest = [part for part in outside(ranges) if part[0] not in range(0xD800, 0xE000)]
+    return f"[^{_spans(rest)}]" if rest and rest[-1][1] in _ASCII else f"[{_spans(ranges)}]"
 
 
 def _spans(ranges: Iterable[tuple[int, int]]) -> str:
-    return "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges)
+    """XGrammar reads hexadecimal digits behind `\\x` without end: one that stands for itself there is escaped too."""
+    parts: list[str] = []
+    for low, high in ranges:
+        first = _char(low)
+        if parts and first in _HEX and _ESCAPED.search(parts[-1]):
+            first = f"\\x{low:02X}"
+        parts.append(first if low == high else f"{first}-{_char(high)}")
+    return "".join(parts)
 
 
 def _char(code: int) -> str:

@@ -1,9 +1,9 @@
 """A tool's JSON Schema as a dialect holds it: references written out, strings and lists given an end, objects closed,
 and everything left out, by name, that the dialect would pass over.
 
-What comes out is plain: `type` is one word, alternatives are `anyOf`, and a `$ref` leads to `#/$defs/NAME`. A place
-where anything goes takes three levels of lists and objects. An object that names its keys and says nothing of others
-has no others."""
+What comes out is plain: `type` is one word, alternatives are `anyOf`, a `const` is an `enum` of one, and a `$ref` leads
+to `#/$defs/NAME`. A place where anything goes takes three levels of lists and objects. An object that names its keys
+and says nothing of others has no others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -184,13 +184,13 @@ class Normaliser:
     def _typed(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
         types = self._types(flat)
         fixed = [flat["const"]] if "const" in flat else flat.get("enum")
-        if self._dialect.plain_enums and any(isinstance(value, list | dict) for value in fixed or ()):
+        if any(type(value) not in self._dialect.enum_types for value in fixed or ()):
             keyword = "const" if "const" in flat else "enum"
             self.drop(path, keyword, flat[keyword])
             fixed = None
         if isinstance(fixed, list) and fixed:
             fitting = [value for value in fixed if not types or _fits(value, types)] or fixed
-            return {"const": fitting[0]} if "const" in flat else {"enum": fitting}
+            return {"enum": fitting}
         if not types:
             return self._anything(ANY_LEVELS)
         return _any_of([self._one_type(name, flat, path, depth) for name in types])
