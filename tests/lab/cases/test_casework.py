@@ -14,6 +14,7 @@ from toolbench.lab.launching.launch_form import all_of, get_launch_choices
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, find_scenarios, is_private
+from toolbench.lab.replays.rejudging import rejudge
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.resending import resend
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
@@ -119,6 +120,13 @@ def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
     assert (one.worst.name, one.worst.count) == ("cancel_order $.order", 3)
     assert one.worst.detail == '$.order: "71" instead of "17"'
     assert len(provider.seen) == 4
+    other = read_draft(
+        replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "71", "reason": "late"}}')
+    )
+    edit_case(case.slug, *other)
+    rejudge(one.run.trials.values_list("pk", flat=True))
+    (again,) = get_case(case.slug).runs
+    assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
 
 
 @pytest.mark.django_db(transaction=True)

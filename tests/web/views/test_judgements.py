@@ -31,6 +31,7 @@ def test_a_button_judges_a_run_again_and_pages_show_what_changed(owner_client: C
     assert "scenario 2, rules 1" in shown
     trial = owner_client.get(f"/trials/{corrected.trials.all()[0].pk}/").content.decode()
     assert "Judgements" in trial
+    assert f"{STRICT}, version 2</a> (asked by version 1)" in trial
     assert "judged again" in owner_client.get(f"/runs/{corrected.pk}/").content.decode()
 
 

@@ -16,7 +16,7 @@ from toolbench.lab.cases.case_drafts import Draft, draft_of, pretty
 from toolbench.lab.cases.casework import NoSuchCase, find_case
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Model, Provider, Run
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
 from toolbench.lab.planning.case_sets import launch_address
 from toolbench.lab.planning.known_scenarios import scenario_of
 
@@ -55,11 +55,12 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """One cell that tried the case. `wrong` are its failed checks, most frequent first; `worst` is the argument that
-    went wrong most, None where none did."""
+    """One cell that tried the case, and the version that its trials are judged by. `wrong` are its failed checks,
+    most frequent first; `worst` is the argument that went wrong most, None where none did."""
 
     run: Run
     cell: Cell
+    judged_version: int
     tally: Tally
     answered: Rate
     delivered: Rate
@@ -147,11 +148,16 @@ def _answers(scenario: Scenario, tool: str) -> str:
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MOST_RUNS) -> tuple[CaseRun, ...]:
-    """The newest cells that tried any of these cases. Two queries."""
+    """The newest cells that tried any of these cases. Three queries."""
     found = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
     cells = tuple(found.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
     wrong = _wrong_by_cell([cell.pk for cell in cells])
-    return tuple(_case_run(cell, tuple(wrong[cell.pk][:MOST_WRONG])) for cell in cells)
+    again = Judgement.objects.filter(trial__cell__in=cells, current=True).order_by()
+    judged = dict(again.values_list("trial__cell_id", "scenario_version").distinct())
+    return tuple(
+        _case_run(cell, judged.get(cell.pk, cell.scenario_version), tuple(wrong[cell.pk][:MOST_WRONG]))
+        for cell in cells
+    )
 
 
 def get_models_to_try() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
@@ -164,9 +170,9 @@ def get_models_to_try() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     return tuple((name, tuple(models)) for name, models in groups.items())
 
 
-def _case_run(cell: Cell, wrong: tuple[Wrong, ...]) -> CaseRun:
+def _case_run(cell: Cell, judged_version: int, wrong: tuple[Wrong, ...]) -> CaseRun:
     counts = tally([cell])
-    return CaseRun(cell.run, cell, counts, counts.given_an_answer(), counts.delivered(), wrong)
+    return CaseRun(cell.run, cell, judged_version, counts, counts.given_an_answer(), counts.delivered(), wrong)
 
 
 def _wrong_by_cell(cells: list[int]) -> dict[int, list[Wrong]]:

@@ -123,6 +123,11 @@ class Trace:
     judgements: tuple[Judgement, ...]
     support: str  # who said, before the first request, whether the model calls tools
 
+    @property
+    def judged_version(self) -> int:
+        """Of the scenario, by the verdict that counts."""
+        return next((one.scenario_version for one in self.judgements if one.current), self.trial.scenario_version)
+
 
 def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     """`key` names the chosen step, `<ordinal>.<part>`; unknown or empty chooses the first bad one, else the first
