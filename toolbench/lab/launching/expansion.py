@@ -174,6 +174,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     layers = _layers(request, choice, found)
     effective = found.effective[choice.model]
     try:
+        layers = _with_rules(layers)
         layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective)
         chosen = _chosen(choice, layers, effective)
         layers = with_route(layers, chosen) if chosen and chosen.method else layers
@@ -211,8 +212,8 @@ def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route
 
 
 def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
-    """Lowest first. What the run asks of every configuration lies below the workarounds, so that one which switches
-    tools off keeps its say; what the user wrote as overrides lies above all but the scenario."""
+    """Lowest first. What the run asks of every configuration lies below the workarounds (but see _with_rules); what
+    the user wrote as overrides lies above all but the scenario."""
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     words = read_strategy(choice.strategy)
@@ -249,6 +250,16 @@ def _with_workarounds(layers: Layers, own: Layers) -> Layers:
     profile, preset and run."""
     place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:place], *own, *layers[place:])
+
+
+def _with_rules(layers: Layers) -> Layers:
+    """The mode and the failure policy that the run asks for, once more above presets and workarounds that say
+    otherwise; only tools that one of these switches off stay off. Raises PolicyError."""
+    place = next((at for at, (name, _) in enumerate(layers) if name == "run"), len(layers))
+    asked, below = resolve(layers[:1]).policy, resolve(layers[:place]).policy
+    wanted = {name: getattr(asked, name) for name in ("tool_use_mode", "tool_failure_policy")}
+    lost = {name: value for name, value in wanted.items() if getattr(below, name) not in (value, "disabled")}
+    return (*layers[:place], ("rules", lost), *layers[place:]) if lost else layers
 
 
 def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObject:
