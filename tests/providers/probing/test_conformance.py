@@ -11,7 +11,16 @@ from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.values import Check
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
 
-PERSONAS = ("perfect", "equal-ids", "blank-ids", "tools-dropped", "stream-no-index", "key-refused", "several-at-once")
+PERSONAS = (
+    "perfect",
+    "equal-ids",
+    "blank-ids",
+    "tools-dropped",
+    "stream-no-index",
+    "key-refused",
+    "several-at-once",
+    "plain-tools",
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +78,15 @@ def test_an_odd_stream_is_told_and_its_calls_count(personas: dict[str, Found]) -
 
     assert found.checks["stream"].outcome == "failed"
     assert found.capabilities.supports_stream_tools is True
+
+
+def test_names_number_and_keywords_of_tools_that_are_refused_are_found(personas: dict[str, Found]) -> None:
+    found, anything = personas["plain-tools"].capabilities, personas["perfect"].capabilities
+
+    assert found.name_pattern == "^[a-zA-Z0-9_-]{1,64}$"
+    assert found.max_tools == 100
+    assert found.schema_dialect == ("oneOf", "patternProperties", "not")
+    assert (anything.name_pattern, anything.max_tools, anything.schema_dialect) == (None, None, ())
 
 
 def test_who_cannot_be_asked_is_asked_once(personas: dict[str, Found]) -> None:

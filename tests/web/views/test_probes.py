@@ -5,7 +5,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
-from toolbench.providers.probing.conformance import MOST_REQUESTS
+from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +42,7 @@ def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(own
 
     assert f'hx-get="/probes/{probe.pk}/"' in live
     assert '<meta http-equiv="refresh"' in live
-    assert "1 of 25 checks" in live
+    assert f"1 of {len(QUESTIONS)} checks" in live
     assert "hx-get" not in over
 
 

@@ -26,7 +26,12 @@ COLUMNS = (
     ("supports_strict", "Strict"),
     ("constrained", "Constrained by"),
     ("raw_completion", "Raw completion"),
+    ("prompt_endpoint", "Prompts go to"),
+    ("max_tools", "Most tools"),
+    ("name_pattern", "Tools' names must be"),
+    ("schema_dialect", "Refused in schemas"),
     ("calls_shape", "Shape"),
+    ("arguments_shape", "Arguments are"),
     ("ids", "Ids"),
     ("tool_id_pattern", "Ids must be"),
     ("limit_name", "Limit is called"),
@@ -36,6 +41,8 @@ COLUMNS = (
     ("reasoning_replay", "Reasoning back"),
     ("text_format", "Dialect in text"),
     ("json_stability", "JSON stability"),
+    ("honours", "Options honoured"),
+    ("ignores", "Options without effect"),
 )
 _SAMPLE = TextCall("get_weather", {"city": "Oslo"}, id="call_1")
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from toolbench.providers.probing import calling, conversing, limiting
+from toolbench.providers.probing import calling, conversing, limiting, offering
 from toolbench.providers.probing.efforts import check_effort
 from toolbench.providers.probing.first_use import check_round_trip, check_tools
 from toolbench.providers.probing.prober import LIMIT, Heard, Prober
@@ -12,7 +12,7 @@ from toolbench.providers.probing.shapes import check_ids, check_shape
 from toolbench.providers.probing.values import Check
 
 SECONDS = 120.0
-MOST_REQUESTS = 50  # of one conformance probe, none sent twice
+MOST_REQUESTS = 60  # of one conformance probe, none sent twice
 
 Ask = Callable[[Prober], Awaitable[Check]]
 
@@ -40,6 +40,8 @@ QUESTIONS = (
     Question("unicode", "Unicode in arguments"),
     Question("constraints", "Constraints are honoured"),
     Question("strict", "Strict tools"),
+    Question("names", "Names of tools"),
+    Question("keywords", "Keywords of a tool's schema"),
     Question("foreign_history", "Foreign ids and content null"),
     Question("midturn_system", "System message in the middle"),
     Question("error_bodies", "Errors say why"),
@@ -49,6 +51,7 @@ QUESTIONS = (
     Question("stop", "stop"),
     Question("temperature", "Temperature 0 repeats"),
     Question("seed", "seed"),
+    Question("max_tools", "Many tools at once"),
     Question("shape", "Shape of calls"),
     Question("ids", "Ids of calls"),
     Question("reasoning_replay", "Reasoning goes back"),
@@ -64,6 +67,8 @@ _ASKED: tuple[Ask, ...] = (
     calling.check_unicode,
     limiting.check_constraints,
     limiting.check_strict,
+    offering.check_names,
+    offering.check_keywords,
     conversing.check_foreign_history,
     conversing.check_midturn_system,
     conversing.check_error_bodies,
@@ -73,6 +78,7 @@ _ASKED: tuple[Ask, ...] = (
     limiting.check_stop,
     limiting.check_temperature,
     limiting.check_seed,
+    offering.check_max_tools,
 )
 
 

@@ -1,5 +1,7 @@
-"""Endpoints that demand of a history what some vendors do: ids in one form, signatures and reasoning brought back."""
+"""Endpoints that demand what some vendors do: of a history ids in one form, signatures and reasoning brought back, of
+tools plain names, few of them and plain schemas."""
 
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -11,6 +13,9 @@ from toolbench.providers.simulated.shape_drifts import ShapeDrift, message_of
 
 _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _KIMI = re.compile(r"functions\.[^:]+:\d+")
+_PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MOST_TOOLS = 100
+REFUSED_KEYWORDS = ("oneOf", "patternProperties", "not")
 _SIGNED = {"google": {"thought_signature": "c2ltdWxhdGVk"}}
 _DETAILS = [{"type": "reasoning.encrypted", "data": "c2ltdWxhdGVk", "index": 0}]
 
@@ -52,6 +57,18 @@ def any_signature_demanded(conversation: Conversation) -> Reply | None:
     return _refused("Function call is missing a thought_signature") if missing else None
 
 
+def plain_tools(conversation: Conversation) -> Reply | None:
+    """An endpoint's narrow view of tools: their names, their number, and keywords of their schemas, told one by one."""
+    wrong = next((tool["name"] for tool in conversation.functions if not _PLAIN_NAME.fullmatch(tool["name"])), "")
+    if wrong:
+        return _refused(f"Invalid name of a tool: {wrong}")
+    if len(conversation.functions) > MOST_TOOLS:
+        return _refused(f"At most {MOST_TOOLS} tools are taken; there are {len(conversation.functions)}")
+    schemas = json.dumps([tool.get("parameters") for tool in conversation.functions])
+    keyword = next((keyword for keyword in REFUSED_KEYWORDS if f'"{keyword}":' in schemas), "")
+    return _refused(f'Unknown name "{keyword}": no such field in a schema') if keyword else None
+
+
 def _calls(conversation: Conversation) -> Iterator[JsonObject]:
     for message in conversation.calling:
         yield from (call for call in message["tool_calls"] if isinstance(call, dict))
@@ -82,6 +99,7 @@ _DEMANDS: tuple[Callable[[Conversation], Reply | None], ...] = (
     details_demanded,
     signatures_demanded,
     any_signature_demanded,
+    plain_tools,
 )
 DEMANDS: dict[str, Failure] = {demand.__name__: demand for demand in _DEMANDS}
 BROUGHT: dict[str, ShapeDrift] = {
