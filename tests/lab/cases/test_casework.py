@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lab.benches import scripted_model, work
+from tests.lab.simulations import persona, simulation
 from toolbench.lab.cases.case_drafts import MOST_TOLD, Draft, DraftRefused, draft_of, read_draft
 from toolbench.lab.cases.case_page import get_case
 from toolbench.lab.cases.casework import NoSuchCase, add_case, delete_case, edit_case, find_case, newest, request_for
@@ -18,6 +19,7 @@ from toolbench.lab.replays.rejudging import rejudge
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.resending import resend
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.simulated.chance import chance
 
 PARAMETERS = {
     "type": "object",
@@ -127,6 +129,22 @@ def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
     rejudge(one.run.trials.values_list("pk", flat=True))
     (again,) = get_case(case.slug).runs
     assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
+    with simulation():
+        model = persona("wrong-value")
+        case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
+        run = tried(case, model, trials=20)
+        (one,) = get_case(case.slug).runs
+    seeds = run.trials.values_list("seed", flat=True)
+    wrong = sum(chance(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)
+    assert (one.answered.k, one.answered.n) == (20 - wrong, 20)
+    assert one.worst is not None
+    assert (one.worst.name, one.worst.count) == ("cancel_order $.order", wrong)
+    assert one.worst.detail == '$.order: "something else" instead of "17"'
+    assert run.simulated
 
 
 @pytest.mark.django_db(transaction=True)

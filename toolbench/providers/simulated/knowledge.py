@@ -1,4 +1,4 @@
-"""What a player knows without a tool: sums, a few facts, which words belong to which topic, and how to read a note."""
+"""What a player knows without a tool: sums, a few facts, which words belong to a topic or to none, reading notes."""
 
 import json
 import operator
@@ -10,7 +10,7 @@ from pathlib import Path
 from toolbench.engine.messages import JsonObject
 
 KNOWLEDGE = Path(__file__).parent.parent / "data" / "knowledge.json"
-SUM = re.compile(r"(\d+)\s*(\+|-|\*|×|plus|minus|times)\s*(\d+)")
+SUM = re.compile(r"(?<![\d-])(\d+)\s*(\+|-|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")  # a date is none
 NOTE = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,
@@ -41,6 +41,12 @@ def topic_of(question: str, topics: Sequence[str]) -> str | None:
     scores = {topic: sum(f" {word} " in words for word in known.get(topic, [topic])) for topic in topics}
     best = max(scores, key=lambda topic: scores[topic], default=None)
     return best if best is not None and scores[best] else None
+
+
+@cache
+def empty_words() -> frozenset[str]:
+    """Words that say nothing of what a question or a tool is about."""
+    return frozenset(_known()["empty_words"].split())
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.conversation import Conversation, json_objects
 from toolbench.providers.simulated.errands import Errand, errand_of
+from toolbench.providers.simulated.guessing import guess_arguments, rank
 from toolbench.providers.simulated.knowledge import answer_plainly
 from toolbench.providers.simulated.values import fill_arguments
 
@@ -84,11 +85,12 @@ def _messages(calls: list[Call], conversation: Conversation) -> Script:
 
 
 def _filled_call(conversation: Conversation) -> Call | None:
-    """A call of the first tool that fits the question, or None when none is needed."""
-    if answer_plainly(conversation.question):
+    """A call of the first tool that fits the question, one that is known by its arguments before one that is guessed
+    at; None when none is needed."""
+    question, tools = conversation.question, offered_tools(conversation)
+    if answer_plainly(question):
         return None
-    for tool in offered_tools(conversation):
-        arguments = fill_arguments(tool, conversation.question)
-        if arguments is not None:
-            return Call(str(tool["name"]), arguments)
-    return None
+    likely = rank(tools, question)
+    known = next((tool for tool in likely or tools if fill_arguments(tool, question) is not None), None)
+    chosen = known or (likely[0] if likely else None)
+    return Call(str(chosen["name"]), guess_arguments(chosen, question)) if chosen else None

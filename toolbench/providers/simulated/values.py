@@ -17,7 +17,7 @@ def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
     properties = _object(parameters.get("properties"))
     filled: JsonObject = {}
     for name in parameters.get("required", list(properties)):
-        value = _value(name, _object(properties.get(name)), question)
+        value = known_value(name, _object(properties.get(name)), question)
         if value is None:
             return None
         filled[name] = value
@@ -28,9 +28,11 @@ def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _value(name: str, schema: JsonObject, question: str) -> object:
-    if schema.get("enum"):
-        return topic_of(question, [str(option) for option in schema["enum"]])
+def known_value(name: str, schema: JsonObject, question: str) -> object:
+    """Of the few arguments that are known by their names; None of any other."""
+    options = schema.get("enum")
+    if isinstance(options, list) and options:
+        return topic_of(question, [str(option) for option in options])
     if name in PLACE_KEYS:
         found = PLACE.findall(question)
         return str(found[-1]) if found else None
