@@ -54,7 +54,7 @@ def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: N
     assert found.totals is not None
     assert found.totals.sentence == "3 unknown"
     assert (found.totals.after.least.k, found.totals.after.most.k, found.totals.after.least.n) == (0, 3, 3)
-    assert {(one.unknown_from, one.why) for one in found.changes} == {(3, "no further answer is stored")}
+    assert {(one.unknown_from, one.why) for one, _ in found.changes} == {(3, "no further answer is stored")}
 
 
 def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
@@ -82,7 +82,7 @@ def test_several_calls_at_once_are_unknown_where_parallel_calls_would_be_refused
 
     found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="baseline"))
 
-    assert {one.unknown_from for one in found.changes} == {1}
+    assert {one.unknown_from for one, _ in found.changes} == {1}
 
 
 def test_limits_and_own_presets_are_followed(scripted: ScriptedProvider) -> None:
@@ -94,7 +94,16 @@ def test_limits_and_own_presets_are_followed(scripted: ScriptedProvider) -> None
 
     assert short.totals is not None
     assert short.totals.sentence == "3 pass → fail"
-    assert {one.after for one in tiny.changes} == {"unknown"}
+    assert {one.after for one, _ in tiny.changes} == {"unknown"}
+
+
+def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas: None) -> None:
+    run = worked(persona("perfect"), persona("legacy-function-call"), scenarios=("happy_path",), trials=2)
+
+    found = get_what_if(Scope("run", run.pk), WhatIf(without=("assistant_function_call_to_tool_calls",)))
+
+    assert [one.flips for one, _ in found.changes] == [True, True, False, False]
+    assert ["legacy-function-call" in config for _, config in found.changes] == [True, True, False, False]
 
 
 def test_a_text_format_reads_calls_in_text() -> None:
@@ -109,8 +118,8 @@ def test_a_text_format_reads_calls_in_text() -> None:
 
     assert found.totals is not None
     assert found.totals.before.k == 0
-    assert {one.unknown_from for one in found.changes} == {None}
-    assert not any("calls no tool" in one.why for one in found.changes)
+    assert {one.unknown_from for one, _ in found.changes} == {None}
+    assert not any("calls no tool" in one.why for one, _ in found.changes)
 
 
 def test_an_unknown_scope_has_nothing_to_replay() -> None:

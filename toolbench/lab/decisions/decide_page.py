@@ -8,8 +8,8 @@ from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import Candidate, Pool, get_pool
 from toolbench.lab.models import Run
+from toolbench.lab.runs.runs_to_choose import runs_to_choose
 
-RUN_CHOICES = 12
 MARKS = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
 WORDS = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
 
@@ -67,8 +67,8 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     decision = decide((one.measured for one in pool.candidates), query.rule)
     by_key = {one.measured.key: one for one in pool.candidates}
     rows = tuple(_row(standing, by_key[standing.measured.key], decision) for standing in decision.standings)
-    runs = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo).order_by("-id")[:RUN_CHOICES]
-    return DecidePage(query, pool, decision, rows, tuple(runs))
+    kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
+    return DecidePage(query, pool, decision, rows, runs_to_choose(kept, query.runs))
 
 
 def _row(standing: Standing, candidate: Candidate, decision: Decision) -> DecideRow:

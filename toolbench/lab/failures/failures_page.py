@@ -15,12 +15,12 @@ from toolbench.evals.wire_causes import WireCause, all_causes, taxonomy_version
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.runs.runs_to_choose import runs_to_choose
 from toolbench.lab.traces.trials import TrialFilter
 
 MOST_MODELS = 30
 MOST_CLUSTERS = 40
 MOST_SIGHTS = 40
-RUN_CHOICES = 12
 FAILED = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 
 # The nearest passing trial: of the same cell, else of the same run and scenario; of the same instance where it can be.
@@ -118,9 +118,10 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
     counts = _counts(query)
     columns, left_out = _columns(query, counts)
     failed = _failed(query)
+    kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk=query.run), deleted_at=None)
     return FailuresPage(
         query=query,
-        runs=tuple(Run.objects.filter(deleted_at=None, simulated=query.scope == "demo").order_by("-id")[:RUN_CHOICES]),
+        runs=runs_to_choose(kept, [query.run] if query.run else []),
         columns=columns,
         left_out=left_out,
         rows=_rows(query, columns, counts),

@@ -17,12 +17,12 @@ from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
+from toolbench.lab.runs.runs_to_choose import runs_to_choose
 from toolbench.lab.traces.trials import NONE, STREAMED, WHOLE, TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
 KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
-RUN_CHOICES = 12
 NAMED = 2  # scenarios
 FAR_APART = timedelta(hours=1)
 
@@ -145,7 +145,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         varies=tuple(name for name in ASKED if name not in same),
         summary=_summary(rows),
         scenario_groups=tuple(sorted(present, key=usual_first)),
-        runs=tuple(_runs_of(query).order_by("-id")[:RUN_CHOICES]),
+        runs=runs_to_choose(_runs_of(query), query.runs),
         warnings=_warnings(rows, found),
         prompts=_prompts(query),
     )

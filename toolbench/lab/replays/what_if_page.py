@@ -1,11 +1,12 @@
 """The what-if page: a trial, a cell or a run, other settings, and what they would have made of its answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.formats import names as format_names
 from toolbench.engine.presets import STRATEGIES
-from toolbench.lab.models import Replay, Run
+from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, ablate, transforms_in
 from toolbench.lab.replays.replay_queue import ask_replay, changes_of, counts_of
 from toolbench.lab.replays.replaying import replay
@@ -18,8 +19,9 @@ MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang
 
 @dataclass(frozen=True, slots=True)
 class WhatIfPage:
-    """`changes` is () and `totals` None before anything was chosen; `refused` says why it cannot be replayed.
-    `requests` is what the run had sent before, and has sent now."""
+    """`changes` is () and `totals` None before anything was chosen: what flips comes first, what is unknown next, each
+    with its configuration, "" where all have the same. `refused` says why it cannot be replayed. `requests` is what
+    the run had sent before, and has sent now."""
 
     scope: Scope
     asked: WhatIf
@@ -30,7 +32,7 @@ class WhatIfPage:
     presets: tuple[str, ...]
     formats: tuple[str, ...]
     limits: tuple[tuple[str, int | None], ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[tuple[Change, str], ...] = ()
     totals: Totals | None = None
     ablations: tuple[Ablation, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
     return replace(
         page,
         requests=(page.requests[0], _requests(run)),
-        changes=changes,
+        changes=_listed(changes),
         totals=totals(counted(changes), scope.stopping()),
         ablations=ablations,
         hint="" if few else "Too many trials to leave out each transform: choose a cell.",
@@ -78,11 +80,19 @@ def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
     return replace(
         page,
         requests=(row.requests_before, page.requests[1]),
-        changes=changes_of(row),
+        changes=_listed(changes_of(row)),
         totals=totals(counts_of(row), page.scope.stopping()),
         hint="Only trials that flip or are unknown are listed, at most 500 of them.",
         assumed=tuple(row.assumed),
     )
+
+
+def _listed(changes: Sequence[Change]) -> tuple[tuple[Change, str], ...]:
+    asked = Trial.objects.filter(pk__in=[one.trial for one in changes]).select_related("config")
+    named = {trial.pk: str(trial.config) for trial in asked.defer("rendered_prompt", "config__layers")}
+    several = len(set(named.values())) > 1
+    ordered = sorted(changes, key=lambda one: (not one.flips, one.unknown_from is None))
+    return tuple((one, named[one.trial] if several else "") for one in ordered)
 
 
 def _requests(run: Run) -> int:

@@ -1,0 +1,15 @@
+"""The runs that a page offers as a choice."""
+
+from collections.abc import Collection
+
+from django.db.models import Case, QuerySet, When
+
+from toolbench.lab.models import Run
+
+NEWEST = 12
+
+
+def runs_to_choose(kept: QuerySet[Run], chosen: Collection[int] = ()) -> tuple[Run, ...]:
+    """The chosen ones first, however old, so that a form sent again keeps them; then the newest. One query."""
+    rank = Case(When(pk__in=chosen, then=0), default=1)
+    return tuple(kept.order_by(rank, "-pk")[: NEWEST + len(chosen)])
