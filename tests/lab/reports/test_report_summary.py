@@ -69,6 +69,26 @@ def test_both_rates_stand_under_our_key_with_their_intervals() -> None:
     assert (delivered["k"], delivered["n"]) == (8, 20)
 
 
+def test_groups_of_scenarios_are_counted_together_and_never_one_rate() -> None:
+    config = make_config(make_run())
+    make_trials(make_cell(config), **{"pass": 3, "fail": 1})
+    make_trials(make_cell(config, "restraint_plain", scenario_group="restraint"), **{"fail": 4})
+    make_trials(make_cell(config, "chat_only"), **{"pass": 2})
+    summary = file(config.run, "summary.json")
+    row = summary["models"][0]
+    assert (row["ok"], row["runs"], row["ok_rate"], row["tool_ok_rate"]) == (5, 10, None, None)
+    assert row["control_ok_rate"] == 1
+    for told in (row["toolbench"], summary["toolbench"]):
+        assert (told["rates"], "never one rate" in told["not_pooled"]) == (None, True)
+        delivered = {name: group["rates"]["tools"]["delivered_success"] for name, group in told["groups"].items()}
+        assert {name: (rate["k"], rate["n"]) for name, rate in delivered.items()} == {
+            "tools": (3, 4),
+            "restraint": (0, 4),
+        }
+    assert row["toolbench"]["metrics"] is None
+    assert row["toolbench"]["groups"]["restraint"]["metrics"]["delivered"]["n"] == 4
+
+
 def test_every_metric_stands_under_our_key_with_its_denominator() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", arguments_asked=3, arguments_right=2, first_token_ms=12.0)

@@ -1,10 +1,11 @@
-"""Both rates of a configuration, over everything, the tool scenarios and the controls, as a report writes them."""
+"""Rates and metrics as a report writes them: by group of scenarios, over everything, the tools and the controls."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.rounding import half_up
+from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.metrics import METRICS, MetricValue, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
@@ -40,6 +41,25 @@ def metrics_json(cells: Sequence[Cell]) -> JsonObject:
     counted."""
     of = counted(cells)
     return {name: {"of": metric.denominator} | _value_json(value_of(metric, of)) for name, metric in METRICS.items()}
+
+
+def groups_json(cells: Sequence[Cell]) -> JsonObject:
+    """Rates and metrics by group of scenarios."""
+    return {
+        name: {"rates": rates_of(members).plain(), "metrics": metrics_json(members)}
+        for name, members in in_groups(cells).items()
+    }
+
+
+def alone(groups: JsonObject, what: str) -> JsonObject | None:
+    """That of the only group; None where there are several, which are never pooled, or none."""
+    found = [group[what] for group in groups.values()]
+    return found[0] if len(found) == 1 else None
+
+
+def why_not_pooled(groups: JsonObject) -> str | None:
+    """The reason of every null that stands for a sum over several groups."""
+    return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 
 def _value_json(value: MetricValue) -> JsonObject:

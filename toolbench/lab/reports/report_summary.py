@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import Policy
 from toolbench.evals.statistics import parity_percentile
+from toolbench.lab.counts.groups import in_groups
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.reports.report_labels import ConfigLabel
-from toolbench.lab.reports.report_rates import ConfigRates, rates_of
+from toolbench.lab.reports.report_rates import ConfigRates, alone, rates_of, why_not_pooled
 from toolbench.lab.reports.report_trial import TAG_TRANSFORM, reads_tags
 
 CONTROL = "chat_only"
@@ -30,12 +32,13 @@ _LANGUAGES = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """One configuration: its label, its sums, and what was said of each trial that was tried."""
+    """One configuration: its label, its sums, also by group of scenarios, and what was said of each trial that was
+    tried."""
 
     config: RunConfig
     label: ConfigLabel
     rates: ConfigRates
-    metrics: JsonObject
+    groups: JsonObject
     policy: Policy | None
     rows: Sequence[JsonObject]
 
@@ -50,7 +53,9 @@ class ConfigReport:
 
 
 def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
-    """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included."""
+    """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included. Of several
+    groups of scenarios there is no rate."""
+    rates = {"ok_rate": None, "tool_ok_rate": None} if len(report.groups) > 1 else {}
     return {
         "model": report.label.label,
         "model_base": report.config.model_name,
@@ -64,6 +69,7 @@ def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
         **dict.fromkeys(_LANGUAGES),
         **_counted(report.tool_rows, "tool_"),
         **_counted(report.control_rows, "control_"),
+        **rates,
         "scenarios": list(scenarios),
         "run_results": list(report.rows),
         "failure_samples": [row for row in report.rows if not row["ok"]][:SAMPLES],
@@ -93,8 +99,10 @@ def _ours(report: ConfigReport) -> JsonObject:
         "stream": config.stream,
         "policy_hash": config.policy_hash,
         "true_rates": config.true_rates or None,
-        "rates": report.rates.plain(),
-        "metrics": report.metrics,
+        "rates": alone(report.groups, "rates"),
+        "metrics": alone(report.groups, "metrics"),
+        "groups": report.groups,
+        "not_pooled": why_not_pooled(report.groups),
         "failure_classes": _failure_classes(report.rows),
     }
 
@@ -200,7 +208,8 @@ def _has_tag_workaround(report: ConfigReport) -> bool:
 
 
 def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
-    sums = rates_of(cells)
+    sums = tally(cells)
+    groups = {name: {"rates": rates_of(members).plain()} for name, members in in_groups(cells).items()}
     return {
         **mark(run),
         "title": run.title,
@@ -208,8 +217,10 @@ def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) ->
         "state": run.state,
         "stopped_reason": run.stopped_reason,
         "trials": run.trial_count,
-        "open_trials": sums.overall.queued + sums.overall.running,
-        "rates": sums.plain(),
+        "open_trials": sums.queued + sums.running,
+        "rates": alone(groups, "rates"),
+        "groups": groups,
+        "not_pooled": why_not_pooled(groups),
         "failure_classes": _failure_classes(row for report in reports for row in report.rows),
         "instance_kind": run.instance_kind,
         "seed": run.seed,
@@ -220,7 +231,7 @@ def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) ->
         "token_cap": run.token_cap,
         "requests_sent": run.requests_reserved,
         "tokens_used": run.tokens_used,
-        "cost": sums.overall.cost,
+        "cost": sums.cost,
         "skipped": run.skipped,
         "request": run.request,
     }
