@@ -112,5 +112,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("health/live", health.live, name="health-live"),
     path("formats/", formats.show, name="formats"),
     path("what-if/", what_if.show, name="what-if"),
+    path("what-if/again/", what_if.again, name="what-if-again"),
     path("theme/", theme.choose, name="theme"),
 ]

@@ -2,10 +2,11 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
-from toolbench.lab.models import Cell, Preset, Replay
+from toolbench.lab.models import Cell, Preset, Replay, StepBody
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.replays.what_if import Scope
@@ -77,6 +78,27 @@ def test_settings_that_do_not_go_together_end_the_row_in_words(cell: Cell) -> No
     work_replay(row.pk)
 
     assert "no_such_key" in look(cell, WhatIf(presets=("bad",))).refused
+
+
+def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_again(
+    cell: Cell, owner_client: Client
+) -> None:
+    row, address = look(cell).waiting, f"cell={cell.pk}&max_turns=2"
+    assert row is not None
+    whole = {body.pk: bytes(body.facts) for body in StepBody.objects.all()}
+    StepBody.objects.update(facts=b"no JSON")
+    work_replay(row.pk)
+    shown = owner_client.get(f"/what-if/?{address}").content.decode()
+    assert "Toolbench itself failed (JSONDecodeError)" in shown
+    assert "after 0 of 3 trials" in shown
+
+    for pk, facts in whole.items():
+        StepBody.objects.filter(pk=pk).update(facts=facts)
+    waiting = owner_client.post(f"/what-if/again/?{address}", follow=True).context["page"].waiting
+    assert owner_client.post(f"/what-if/again/?{address}").status_code == 302
+    work_replay(waiting.pk)
+    assert look(cell).totals is not None
+    assert owner_client.post("/what-if/again/").status_code == 404
 
 
 def test_nothing_is_queued_before_other_settings_are_chosen(cell: Cell) -> None:

@@ -52,6 +52,12 @@ def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
     return row
 
 
+def forget_failed(scope: Scope, asked: WhatIf) -> None:
+    """Whoever looks at this address next asks anew; a row that is waited for or was answered stays."""
+    rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=asked.query())
+    rows.filter(state=Replay.State.DONE).exclude(refused="").delete()
+
+
 def ask_rejudging(run: Run) -> Rejudged | None:
     """Judges a small run at once; of a larger one None: a worker judges it, soon."""
     ids = list(of_run(run.pk).values_list("pk", flat=True))

@@ -20,8 +20,8 @@ MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang
 @dataclass(frozen=True, slots=True)
 class WhatIfPage:
     """`changes` is () and `totals` None before anything was chosen: what flips comes first, what is unknown next, each
-    with its configuration, "" where all have the same. `refused` says why it cannot be replayed. `requests` is what
-    the run had sent before, and has sent now."""
+    with its configuration, "" where all have the same. `refused` says why it cannot be replayed; `failed` is
+    the worker's row for which it says so. `requests` is what the run had sent before, and has sent now."""
 
     scope: Scope
     asked: WhatIf
@@ -39,6 +39,7 @@ class WhatIfPage:
     refused: str = ""
     hint: str = ""
     waiting: Replay | None = None
+    failed: Replay | None = None
 
 
 def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> WhatIfPage:
@@ -75,8 +76,10 @@ def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
             page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
         )
     row = ask_replay(page.scope, page.asked, page.run)
-    if row.state != Replay.State.DONE or row.refused:
-        return replace(page, waiting=None if row.refused else row, refused=row.refused)
+    if row.refused:
+        return replace(page, failed=row, refused=row.refused)
+    if row.state != Replay.State.DONE:
+        return replace(page, waiting=row)
     return replace(
         page,
         requests=(row.requests_before, page.requests[1]),

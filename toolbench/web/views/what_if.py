@@ -1,8 +1,11 @@
 """What other settings would have made of stored answers."""
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
+from toolbench.lab.replays.replay_queue import forget_failed
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
 from toolbench.lab.replays.what_if_plan import WhatIf
@@ -19,3 +22,13 @@ def show(request: HttpRequest) -> HttpResponse:
     except NothingToReplay as nothing:
         raise Http404(str(nothing)) from None
     return page(request, "what_if/show.html", {"page": found, "permalink": request.get_full_path()}, part="found")
+
+
+@require_POST
+def again(request: HttpRequest) -> HttpResponse:
+    """POST /what-if/again/ with the address of a what-if that failed: it is asked for anew."""
+    try:
+        forget_failed(Scope.from_query(request.GET), WhatIf.from_query(dict(request.GET.lists())))
+    except NothingToReplay as nothing:
+        raise Http404(str(nothing)) from None
+    return redirect(f"{reverse('what-if')}?{request.GET.urlencode()}")
