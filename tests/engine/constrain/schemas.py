@@ -109,4 +109,7 @@ def _members(draw: st.DrawFn, schema: Any) -> dict[str, Any]:
         if draw(st.integers(0, 5)) > (0 if name in schema["required"] else 3)
     }
     others = draw(st.lists(st.sampled_from(["z", "abc", "a", ""]), max_size=1))
-    return {**found, **{name: draw(values(schema["additionalProperties"])) for name in others if name not in found}}
+    return {
+        **found,
+        **{name: draw(values(schema["additionalProperties"])) for name in others if name not in schema["properties"]},
+    }
