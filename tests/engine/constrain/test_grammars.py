@@ -99,6 +99,28 @@ def test_a_text_format_repeats_calls_and_lets_text_through_that_looks_like_none(
         assert not oracle.takes("<tool")
 
 
+@pytest.mark.parametrize("format", ["hermes", "mistral_v2", "phi4", "deepseek_v31", "functionary_v32"])
+def test_prose_may_stand_before_calls_and_the_reader_finds_them_behind_it(format: str) -> None:
+    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    for oracle in both(format):
+        for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
+            assert oracle.takes(prose + written)
+            assert [one.arguments for one in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
+                {"y": -7}
+            ]
+            assert not oracle.takes(prose + written.replace("-7", '"-7"'))
+            assert not oracle.takes(prose + written[:-1])
+        assert oracle.takes("```py\nf()\n```")
+        assert not oracle.takes(f"```\n{written}")
+
+
+@pytest.mark.parametrize("format", ["llama3_json", "xlam"])
+def test_calls_that_prose_would_hide_stand_alone(format: str) -> None:
+    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    for oracle in both(format):
+        assert [oracle.takes(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
+
+
 @pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])
 def test_a_format_whose_arguments_are_no_json_has_no_grammar(format: str) -> None:
     with pytest.raises(PlanError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats.definition import Layout
+from toolbench.engine.formats.definition import Format, Layout
 from toolbench.engine.formats.registry import format_named
 from toolbench.engine.formats.values import TextCall
 
@@ -17,11 +17,14 @@ _WRITTEN = json.dumps(_PROBE)
 @dataclass(frozen=True, slots=True)
 class Form:
     """`many`: calls look the same wherever they stand, so that a grammar can repeat them. `barred` is the character
-    that free text must not hold, so that it never looks like a call; "" where there is none."""
+    that free text must not hold, so that it never looks like a call; "" where there is none. Where calls are found
+    behind such text, if it has no code blocks, `behind` is a class of the characters that it must end with, "" for any;
+    None where they are not."""
 
     layout: Layout
     many: bool
     barred: str
+    behind: str | None = None
 
     def around(self, name: str) -> tuple[str, str]:
         """What stands before and behind the arguments of a call of this tool."""
@@ -33,9 +36,27 @@ class Form:
 def form_named(format: str) -> Form:
     """The form of one of `engine.formats`. Raises PlanError for an unknown format, and for one that writes arguments
     in another way than as one JSON object."""
-    layout = format_named(format).layout
+    family = format_named(format)
+    layout = family.layout
     first, second = (layout.call(TextCall("f", dict(_PROBE)), place) for place in (0, 1))
     if first.count(_WRITTEN) != 1:
         raise PlanError(f"the format {format} does not write arguments as JSON; no grammar is made for it")
     opener = f"{layout.before}{first}"[0]
-    return Form(layout, first == second, "" if opener.isalnum() else opener)
+    barred = "" if opener.isalnum() else opener
+    return Form(layout, first == second, barred, _behind(family, f"{layout.before}{first}") if barred else None)
+
+
+def _behind(family: Format, call: str) -> str | None:
+    """A name right before a marker may belong to it."""
+    named = family.named(("f",))
+    markers = [block for block in (*family.blocks, *named) if block.opener in call]
+    if not markers:
+        return None
+    if any(block.at_line for block in markers):
+        return r"[\n]"
+    return r"[ \n.:!?]" if named else ""
+
+
+def in_class(char: str) -> str:
+    """A character as classes of both languages spell it."""
+    return f"\\{char}" if char in "[]" else char

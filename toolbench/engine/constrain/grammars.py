@@ -2,7 +2,7 @@
 
 from toolbench.engine.constrain.answers import Answers, as_schema
 from toolbench.engine.constrain.dialects import Limits
-from toolbench.engine.constrain.forms import Form, form_named
+from toolbench.engine.constrain.forms import Form, form_named, in_class
 from toolbench.engine.constrain.gbnf import Grammar
 from toolbench.engine.constrain.gbnf_text import json_literal, literal, repeated
 from toolbench.engine.constrain.sharing import share_parts
@@ -43,7 +43,12 @@ def _formatted(grammar: Grammar, answers: Answers, limits: Limits, form: Form) -
     written = f"{literal(form.layout.before)} {call}{several} {literal(form.layout.after)}"
     if answers.final is None:
         return written
-    char = grammar.define("text", f"[^{_in_class(form.barred)}]")
+    barred = in_class(form.barred)
+    if form.behind is not None:
+        piece = grammar.define("prose", f'"`"{{0,2}} [^`{barred}]')
+        prose = repeated(piece, int(not form.behind), limits.max_string, grammar.define)
+        written = f"({prose} {form.behind})? {written}"
+    char = grammar.define("text", f"[^{barred}]")
     return f"{written} | {repeated(char, 1, limits.max_string, grammar.define)}"
 
 
@@ -62,21 +67,26 @@ def llguidance(answers: Answers, limits: Limits, format: str = "") -> str:
     call = " | ".join(f"call{place}" for place in range(len(answers.calls)))
     layout = form.layout
     several = f" ({json_text(layout.between)} call){{0,{answers.many - 1}}}" if answers.many > 1 else ""
-    final = " | TEXT" if answers.final is not None else ""
-    head = ["%llguidance {}", f"start: calls{final}"]
+    start, text = ("calls", []) if answers.final is None else _beside_text(form, limits.max_string)
+    head = ["%llguidance {}", f"start: {start}"]
     head.append(f"calls: {json_text(layout.before)} call{several} {json_text(layout.after)}")
     head.append(f"call: {call}")
-    text = [f"TEXT: /[^{_in_class(form.barred)}]{{1,{limits.max_string}}}/"] if final else []
     return "\n".join([*head, *lines, *text])
+
+
+def _beside_text(form: Form, most: int) -> tuple[str, list[str]]:
+    """What an answer is where free text is allowed, and the lexemes of that text."""
+    barred = in_class(form.barred)
+    text = f"TEXT: /[^{barred}]{{1,{most}}}/"
+    if form.behind is None:
+        return "calls | TEXT", [text]
+    prose = f"PROSE: /(`{{0,2}}[^`{barred}]){{{int(not form.behind)},{most}}}{form.behind}/"
+    return "PROSE? calls | TEXT", [text, prose]
 
 
 def json_text(text: str) -> str:
     """A text as Lark spells it."""
     return write_json(text)
-
-
-def _in_class(char: str) -> str:
-    return f"\\{char}" if char in "[]" else char
 
 
 def _check(answers: Answers, form: Form) -> None:
