@@ -10,7 +10,7 @@ from toolbench.engine.messages import Finding, JsonObject
 from toolbench.engine.partial_json import read_partial
 
 CUT = "call_cut"
-MOST_TEXT = 8_000  # characters; every one is read by some fifty formats
+MOST_TEXT = 8_000  # characters; every one is read by some sixty formats
 
 
 @dataclass(frozen=True, slots=True)

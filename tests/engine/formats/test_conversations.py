@@ -93,6 +93,23 @@ def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of
     assert '"call_id":"call00000"' in prompt
 
 
+def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_tools() -> None:
+    v7 = render_conversation(TALK, format="mistral_v7", tools=[WEATHER])
+    assert v7.endswith("[/AVAILABLE_TOOLS][INST]Thank you.[/INST]")
+    assert "</s>[TOOL_RESULTS]call00000[TOOL_CONTENT]4 degrees[/TOOL_RESULTS]It is cold.</s>" in v7
+    v15 = render_conversation(TALK, format="mistral_v15", tools=[WEATHER])
+    assert '[/AVAILABLE_TOOLS][MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS][INST]And' in v15
+    assert '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}</s>[TOOL_RESULTS]4 degrees[/TOOL_RESULTS]' in v15
+
+
+def test_deepseek_v41_gives_results_in_one_users_turn_in_the_order_of_the_calls() -> None:
+    said = (*TALK[:3], TALK[3], Said("result", "9 degrees", calls=(CALL,)))
+    prompt = render_conversation(said, format="deepseek_v41", tools=[WEATHER])
+    assert prompt.startswith("<｜System｜>Be brief.")
+    results = "<tool_result>4 degrees</tool_result>\n\n<tool_result>9 degrees</tool_result>"
+    assert prompt.endswith(f"</｜DSML｜ calls><｜end▁of▁sentence｜><｜User｜>{results}<｜Assistant｜></think>")
+
+
 def test_kimis_ids_count_over_the_whole_conversation() -> None:
     again = TextCall("get_weather", {"city": "Rome"}, "call_def")
     said = [*TALK[1:4], Said("assistant", "", calls=(again,)), Said("result", "20 degrees", calls=(again,))]

@@ -7,31 +7,48 @@ from functools import reduce
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.definition import Block, Format, Reader
 from toolbench.engine.formats.families.anthropic_xml import ANTHROPIC_INVOKE, ANTHROPIC_XML
-from toolbench.engine.formats.families.deepseek import DEEPSEEK_V3, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32
+from toolbench.engine.formats.families.cofl import COMMAND4
+from toolbench.engine.formats.families.deepseek import (
+    DEEPSEEK_V3,
+    DEEPSEEK_V4,
+    DEEPSEEK_V31,
+    DEEPSEEK_V32,
+    DEEPSEEK_V41,
+)
 from toolbench.engine.formats.families.fenced import FENCED_JSON, whole_fence
 from toolbench.engine.formats.families.gemma import FUNCTION_GEMMA, GEMMA3, GEMMA4, whole_tool_code
 from toolbench.engine.formats.families.generic_json import GENERIC_JSON, bare_json
 from toolbench.engine.formats.families.generic_xml import GENERIC_XML
-from toolbench.engine.formats.families.glm import GLM45, GLM47, LONGCAT
+from toolbench.engine.formats.families.glm import GLM45, GLM47, HUNYUAN_V3, K2_HORIZON, LONGCAT
 from toolbench.engine.formats.families.harmony import HARMONY
 from toolbench.engine.formats.families.hermes import HERMES
 from toolbench.engine.formats.families.kimi import KIMI_K2, KIMI_K3
 from toolbench.engine.formats.families.llama import LLAMA3_JSON, LLAMA3_PYTHON_TAG
 from toolbench.engine.formats.families.marked_json import MARKED_JSON
 from toolbench.engine.formats.families.minimax import DOTS, MINIMAX_M1, MINIMAX_M2
-from toolbench.engine.formats.families.mistral import MISTRAL_V2, MISTRAL_V3, MISTRAL_V11, MISTRAL_V13
+from toolbench.engine.formats.families.mistral import (
+    MISTRAL_V2,
+    MISTRAL_V3,
+    MISTRAL_V7,
+    MISTRAL_V11,
+    MISTRAL_V13,
+    MISTRAL_V15,
+)
 from toolbench.engine.formats.families.named_lines import FUNCTIONARY_V31, FUNCTIONARY_V32, REACT
+from toolbench.engine.formats.families.plamo import PLAMO3
 from toolbench.engine.formats.families.pythonic import LFM2, LLAMA4, OLMO3, PYTHONIC, bare_list
 from toolbench.engine.formats.families.qwen_coder import QWEN3_CODER, SEED_OSS
+from toolbench.engine.formats.families.step import STEP3
 from toolbench.engine.formats.json_calls import NamedJson
 from toolbench.engine.formats.tagged_calls import FirstOf
 
 AUTO = "auto"
 FORMATS = (
-    *(HERMES, QWEN3_CODER, SEED_OSS, GENERIC_XML, GLM45, GLM47, LONGCAT),
+    *(HERMES, QWEN3_CODER, SEED_OSS, GENERIC_XML, GLM45, GLM47, LONGCAT, K2_HORIZON, HUNYUAN_V3),
     *(LLAMA3_JSON, LLAMA3_PYTHON_TAG, LLAMA4, PYTHONIC, LFM2, OLMO3),
-    *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V11, MISTRAL_V13),
-    *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, DOTS),
+    *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V7, MISTRAL_V11, MISTRAL_V13, MISTRAL_V15),
+    *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, DEEPSEEK_V41, STEP3),
+    *(KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, DOTS, PLAMO3, COMMAND4),
     *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON, ANTHROPIC_XML, ANTHROPIC_INVOKE),
     *(REACT, FUNCTIONARY_V31, FUNCTIONARY_V32, GENERIC_JSON, FENCED_JSON),
 )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from xml.sax.saxutils import unescape
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.coercion import of_kinds, typed_value
@@ -21,14 +22,16 @@ _WRAPPED = ("arguments", "input")  # single parameters in which models hide all 
 class Tagged:
     """`name` matches at the beginning of the block and gives the group `name`. `key` finds where a value begins and
     gives the group `key`, and perhaps `kind`: the value's JSON type, by way of `kinds`, which goes before the schema.
-    `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value. A block
-    without keys may hold the arguments as JSON."""
+    `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value; with
+    `escaped` markup in it stands as entities. A block without keys may hold the arguments as JSON. A group `id` beside
+    the name is the call's."""
 
     name: re.Pattern[str]
     key: re.Pattern[str]
     value_end: str
     end: str = ""
     lines: bool = False
+    escaped: bool = False
     kinds: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
@@ -46,7 +49,7 @@ class Tagged:
             return UNREADABLE
         if unwrapped := _unwrapped(arguments, name, known):
             return Reading((Found(name, unwrapped),), notes=("arguments_wrapped",))
-        return Reading((Found(name, arguments),))
+        return Reading((Found(name, arguments, heading.groupdict().get("id") or ""),))
 
     def _arguments(self, tool: str, text: str, known: Known) -> dict[str, Any] | None:
         """By key; of equal keys the last counts. None when something else than keys and values stands there."""
@@ -82,6 +85,8 @@ class Tagged:
             value = value.removeprefix("\n").removesuffix("\n")
         elif last < 0:
             value = value.rstrip()
+        if self.escaped:
+            value = unescape(value, {"&quot;": '"'})
         kind = found.groupdict().get("kind")
         kind = self.kinds.get(kind, kind) if kind else ""
         if kind:

@@ -1,11 +1,11 @@
 """The tokens around what each side of a conversation says: a family's own way of writing turns.
 
-Where they were found: the model cards' chat templates, vLLM's tool_chat_template_*.jinja, mistral-common's samples.
-No value here begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>` …): servers put it
-in front of a prompt themselves."""
+Where they were found: the model cards' chat templates, vLLM's tool_chat_template_*.jinja and encoders, mistral-common's
+samples and templates. No value here begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`,
+`<bos>` …): servers put it in front of a prompt themselves."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -175,12 +175,15 @@ TURNS: dict[str, Turns] = {
     "llama4": _llama(("<|header_start|>", "<|header_end|>\n\n"), "<|eot|>", "<|eom|>", Place.SYSTEM),
     "mistral_v2": _MISTRAL_OLD,
     "mistral_v3": _MISTRAL_OLD,
+    "mistral_v7": replace(_MISTRAL_NEW, tools=Place.BEFORE_LAST_USER),
     "mistral_v11": _MISTRAL_NEW,
     "mistral_v13": _MISTRAL_NEW,
+    "mistral_v15": _MISTRAL_NEW,
     "deepseek_v3": _DEEPSEEK_V3,
     "deepseek_v31": _DEEPSEEK_V31,
     "deepseek_v32": _DEEPSEEK_V32,
     "deepseek_v4": _DEEPSEEK_V4,
+    "deepseek_v41": replace(_DEEPSEEK_V4, system=("<｜System｜>", "")),
     "gemma3": Turns(
         user=_GEMMA_USER, assistant=_GEMMA_MODEL, results=_GEMMA_USER, tools=Place.USER, stops=("<end_of_turn>",)
     ),

@@ -1,4 +1,5 @@
-"""DeepSeek V3 and R1 (a type, a name and fenced JSON), V3.1 (a name and JSON), V3.2 and V4 (DSML tags)."""
+"""DeepSeek V3 and R1 (a type, a name and fenced JSON), V3.1 (a name and JSON), V3.2 and V4 (DSML tags),
+V4.1 (the same with a blank behind the token)."""
 
 import re
 from itertools import product
@@ -68,43 +69,46 @@ DEEPSEEK_V31 = Format(
 )
 
 
-def _dsml(bar: str, slash: str = "") -> str:
-    return f"<{slash}{bar}DSML{bar}"
+def _dsml(bar: str, slash: str = "", blank: str = "") -> str:
+    return f"<{slash}{bar}DSML{bar}{blank}"
 
 
-def _invokes(bar: str) -> Block:
-    value, value_end = f"{_dsml(bar)}parameter", f"{_dsml(bar, '/')}parameter>"
+def _invokes(bar: str, blank: str) -> Block:
+    begin, end = _dsml(bar, blank=blank), _dsml(bar, "/", blank)
+    value, value_end = f"{begin}parameter", f"{end}parameter>"
     read = Tagged(
         re.compile(r"\s*name=[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
         re.compile(rf"{re.escape(value)} name=\"(?P<key>[^\">]*)\"(?: string=\"(?P<kind>true|false)\")?\s*>"),
         value_end,
         kinds=_KINDS,
     )
-    enders = (*(f"{_dsml(bar, '/')}{word}>" for word in _DSML_WRAPPERS), f"{_dsml(bar)}invoke")
-    return Block(f"{_dsml(bar)}invoke", read, (f"{_dsml(bar, '/')}invoke>",), enders, guard=(value, value_end))
+    enders = (*(f"{end}{word}>" for word in _DSML_WRAPPERS), f"{begin}invoke")
+    return Block(f"{begin}invoke", read, (f"{end}invoke>",), enders, guard=(value, value_end))
 
 
-_DSML_WRAPPERS = ("function_calls", "tool_calls")
-_DSML_BLOCKS = tuple(_invokes(bar) for bar in _BARS)
+_DSML_WRAPPERS = ("function_calls", "tool_calls", "calls")
+_DSML_BLOCKS = tuple(_invokes(bar, blank) for bar, blank in product(_BARS, ("", " ")))
 _DSML_DROPPED = tuple(
-    f"{_dsml(bar, slash)}{word}>" for bar, slash, word in product(_BARS, ("", "/"), (*_DSML_WRAPPERS, "invoke"))
+    f"{_dsml(bar, slash, blank)}{word}>"
+    for bar, slash, blank, word in product(_BARS, ("", "/"), ("", " "), (*_DSML_WRAPPERS, "invoke"))
 )
 
 
-def _dsml_call(call: TextCall, place: int) -> str:
-    parameters = (
-        f'{_dsml("｜")}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
-        f"{spelled(value)}{_dsml('｜', '/')}parameter>\n"
-        for key, value in call.arguments.items()
-    )
-    return f'{_dsml("｜")}invoke name="{call.name}">\n{"".join(parameters)}{_dsml("｜", "/")}invoke>'
+def _dsml_format(name: str, wrapper: str, prompt: Prompt, blank: str = "") -> Format:
+    begin, end = _dsml("｜", blank=blank), _dsml("｜", "/", blank)
 
+    def written(call: TextCall, place: int) -> str:
+        parameters = (
+            f'{begin}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
+            f"{spelled(value)}{end}parameter>\n"
+            for key, value in call.arguments.items()
+        )
+        return f'{begin}invoke name="{call.name}">\n{"".join(parameters)}{end}invoke>'
 
-def _dsml_format(name: str, wrapper: str, prompt: Prompt) -> Format:
     return Format(
         name,
         _DSML_BLOCKS,
-        Layout(_dsml_call, f"{_dsml('｜')}{wrapper}>\n", "\n", f"\n{_dsml('｜', '/')}{wrapper}>"),
+        Layout(written, f"{begin}{wrapper}>\n", "\n", f"\n{end}{wrapper}>"),
         prompt,
         dropped=(*_DSML_DROPPED, *_STOPS),
         bare=bare_json,
@@ -125,4 +129,10 @@ DEEPSEEK_V32 = _dsml_format(
 )
 DEEPSEEK_V4 = _dsml_format(
     "deepseek_v4", "tool_calls", Prompt(_V3_PROMPT.tools, enclosed("<tool_result>", "</tool_result>"), role="user")
+)
+DEEPSEEK_V41 = _dsml_format(
+    "deepseek_v41",
+    "calls",
+    Prompt(_V3_PROMPT.tools, DEEPSEEK_V4.prompt.result, results_between="\n\n", role="user"),
+    blank=" ",
 )

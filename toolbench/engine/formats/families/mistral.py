@@ -1,4 +1,5 @@
-"""Mistral's four ways: a JSON array (v2, and with ids v3), then name and arguments (with id v11, without v13)."""
+"""Mistral's ways: a JSON array (v2, with ids v3, with other results v7), then name and arguments (with id v11, without
+v13, behind the model's settings v15)."""
 
 import re
 from collections.abc import Sequence
@@ -103,13 +104,19 @@ _TOOLS = tool_list("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
 _V11_RESULT = enclosed("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
 _V11_PROMPT = Prompt(_TOOLS, _V11_RESULT, results_between="")
 _V13_PROMPT = Prompt(_TOOLS, enclosed("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), results_between="")
+_SETTINGS = '[MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS]'
+_V15_PROMPT = Prompt(
+    tool_list("[AVAILABLE_TOOLS]", f"[/AVAILABLE_TOOLS]{_SETTINGS}"), _V13_PROMPT.result, results_between=""
+)
 _ID_HOLDS, _NAME_HOLDS = Holds(PLAIN_NAME, ids=True), Holds(r"[\w.:/-]+")
 
 MISTRAL_V2 = _format("mistral_v2", Layout(json_call(), f"{MARKER} [", ", ", f"]{END}"), _V2_PROMPT, Holds(PLAIN_NAME))
 MISTRAL_V3 = _format("mistral_v3", Layout(_v3_call, f"{MARKER} [", ", ", f"]{END}"), _V3_PROMPT, _ID_HOLDS)
+MISTRAL_V7 = _format("mistral_v7", Layout(_v3_call, f"{MARKER}[", ", ", f"]{END}"), _V11_PROMPT, _ID_HOLDS)
 MISTRAL_V11 = _format(
     "mistral_v11", Layout(_v11_call, between="", after=END), _V11_PROMPT, Holds(r"[\w.:/-]+", ids=True)
 )
 MISTRAL_V13 = _format(
     "mistral_v13", Layout(named_json_call(MARKER, ARGS, ""), between="", after=END), _V13_PROMPT, _NAME_HOLDS
 )
+MISTRAL_V15 = _format("mistral_v15", MISTRAL_V13.layout, _V15_PROMPT, _NAME_HOLDS)
