@@ -114,19 +114,20 @@ def _dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
 
 
 def _answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pane]:
-    note = f"HTTP {step.status}, {step.response_bytes:,} bytes" if step.status else "no answer"
-    if facts.get("stream") and (chunks := facts.get("chunks")):
-        note += f" in {len(chunks):,} chunks"
-    raw = code_of(body, size=max(step.response_bytes, len(body)))
+    raw = Pane("Raw, as received", _received(step, facts), code_of(body, size=max(step.response_bytes, len(body))))
     if facts.get("partial"):
-        return Pane("Raw, as received", note, raw), Pane(
-            "As far as it came, nothing executed", "", code_of_value(facts["partial"])
-        )
+        return raw, Pane("As far as it came, nothing executed", "", code_of_value(facts["partial"]))
     if "message" not in facts:
-        return Pane("Raw, as received", note, raw), Pane("Classified", "", code_of_value(facts.get("error")))
-    return Pane("Raw, as received", note, raw), Pane(
-        "Normalised, as the loop read it", "", code_of_value(facts["message"])
-    )
+        return raw, Pane("Classified", "", code_of_value(facts.get("error")))
+    return raw, Pane("Normalised, as the loop read it", "", code_of_value(facts["message"]))
+
+
+def _received(step: Step, facts: JsonObject) -> str:
+    """A body without a status is told by a log of another program."""
+    if not step.status:
+        return f"as the log tells it, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
+    chunks = f" in {len(facts['chunks']):,} chunks" if facts.get("stream") and facts.get("chunks") else ""
+    return f"HTTP {step.status}, {step.response_bytes:,} bytes{chunks}"
 
 
 def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple[Fault, ...]:
