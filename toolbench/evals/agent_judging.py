@@ -58,7 +58,7 @@ def judge_agent(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Ve
     (agent,) = agents
     step = _step(agent, instance, [one for one in called(ended) if one.turn == 0])
     made = sum(1 for _ in called(ended))
-    once = Check(f"one valid call of {TOOLS[agent]}", made == 1 and _ok(step.call), f"{made} calls were made")
+    once = Check(f"one valid call of {TOOLS[agent]}", made == 1 and _ok(step.call), f"calls made: {made}")
     case = judging.Case(
         instance=instance,
         ended=ended,

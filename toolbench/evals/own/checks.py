@@ -83,7 +83,7 @@ def _not_called(row: JsonObject, ended: Ended) -> Check:
 
 def _at_most(row: JsonObject, ended: Ended) -> Check:
     found = len(_names(ended))
-    return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"{found} calls were made")
+    return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
 
 
 def _before(row: JsonObject, ended: Ended) -> Check:

@@ -42,7 +42,7 @@ def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:
     valid = len(results) == 1 and _is_valid(results[0], wanted.tool)
     right = valid and wanted.is_met(results[0].arguments)
     checks = (
-        Check(f"one valid call of {wanted.tool}", valid, "" if valid else f"{len(results)} calls were made"),
+        Check(f"one valid call of {wanted.tool}", valid, "" if valid else f"calls made: {len(results)}"),
         Check(f"{wanted.field} is {shown(wanted.value)}", right),
     )
     case = judging.Case(
