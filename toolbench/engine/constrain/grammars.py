@@ -47,7 +47,7 @@ def _formatted(grammar: Grammar, answers: Answers, limits: Limits, form: Form) -
     if form.behind is not None:
         piece = grammar.define("prose", f'"`"{{0,2}} [^`{barred}]')
         prose = repeated(piece, int(not form.behind), limits.max_string, grammar.define)
-        written = f"({prose} {form.behind})? {written}"
+        written = f"{grammar.define('before', f'{prose} {form.behind}'.strip())}? {written}"
     char = grammar.define("text", f"[^{barred}]")
     return f"{written} | {repeated(char, 1, limits.max_string, grammar.define)}"
 
