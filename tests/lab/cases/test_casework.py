@@ -136,7 +136,9 @@ def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
     with simulation():
         model = persona("wrong-value")
         case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
-        run = tried(case, model, trials=20)
+        run = launch(replace(request_for((case.slug,), model.pk, 20), seed=7), confirmed=True)
+        work(model)
+        run.refresh_from_db()
         (one,) = get_case(case.slug).runs
     seeds = run.trials.values_list("seed", flat=True)
     wrong = sum(chance(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)

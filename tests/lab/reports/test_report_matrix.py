@@ -87,12 +87,13 @@ def test_quirks_are_counted_by_trials() -> None:
 def test_profiles_are_compared_only_where_their_intervals_do_not_overlap() -> None:
     run = make_run()
     for name, profile, passed in (("a", "p", 38), ("a", "q", 10), ("b", "p", 20), ("b", "q", 21)):
-        make_trials(
-            make_cell(make_config(run, make_model(name), profile=profile)), **{"pass": passed, "fail": 40 - passed}
-        )
+        config = make_config(run, make_model(name), profile=profile)
+        make_trials(make_cell(config), **{"pass": passed, "fail": 40 - passed})
+        if name == "a":
+            make_trials(make_cell(config, "agent_intent", scenario_group="agents"), **{"pass": 5, "fail": 5})
     text = matrix(run)
-    assert "- a: best profile p, 38/40 (95 %, 83 to 99); worst q, 10/40 (25 %, 14 to 40)." in text
-    assert "- Between the profiles of b: no clear difference." in text
+    assert "- a (tools): best profile p, 38/40 (95 %, 83 to 99); worst q, 10/40 (25 %, 14 to 40)." in text
+    assert "- Between the profiles of b, a (agents): no clear difference." in text
 
 
 def test_an_empty_run_has_a_matrix_too() -> None:

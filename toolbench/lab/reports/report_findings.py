@@ -3,10 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import failures
 from toolbench.lab.command.eval_text import rate_text
+from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell
@@ -31,7 +33,7 @@ def findings(reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: Qui
         *_hardest(cells),
         *_most_frequent(reports),
         *_quirks(quirks),
-        *_profiles(reports),
+        *_profiles(reports, cells),
     )
 
 
@@ -71,10 +73,10 @@ def _trials(count: int) -> str:
     return "1 trial" if count == 1 else f"{count} trials"
 
 
-def _profiles(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
-    """Per model, between configurations that differ in nothing but the profile; those that cannot be told apart in
-    one sentence."""
-    groups = _by_profile(reports)
+def _profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[Finding]:
+    """Per model and group of scenarios, between configurations that differ in nothing but the profile; those that
+    cannot be told apart in one sentence."""
+    groups = _by_profile(reports, cells)
     alike: list[str] = []
     for key, rates in groups.items():
         ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
@@ -88,16 +90,17 @@ def _profiles(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
         yield Finding("profiles", f"Between the profiles of {', '.join(alike)}: {NO_DIFFERENCE}.")
 
 
-def _by_profile(reports: Sequence[ConfigReport]) -> dict[tuple[str, ...], dict[str, Rate]]:
-    """Success of the tool scenarios given an answer; what has no interval is left out."""
-    groups: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
-    for report in reports:
+def _by_profile(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, Rate]]:
+    """Success given an answer, controls left out; what has no interval is left out."""
+    found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
+    for (group, members), report in product(in_groups(cells).items(), reports):
         config, label = report.config, report.label
         asked = (label.strategy, label.fallback_profile, config.method, config.examples)
-        rate = report.rates.tools.given_an_answer()
+        own = [cell for cell in members if cell.config_id == config.pk and not cell.control]
+        rate = tally(own).given_an_answer()
         if rate.n and not rate.withheld:
-            groups[config.model_name, config.provider_name, *asked][config.profile] = rate
-    return groups
+            found[config.model_name, config.provider_name, group, *asked][config.profile] = rate
+    return found
 
 
 def _named(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
