@@ -17,17 +17,43 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "string": (str,),
 }
+_UNIONS = ("anyOf", "oneOf", "allOf")
 _HOPS = 16  # references and unions that are followed
 
 
 def typed_value(text: str, tool: str, name: str, known: Known) -> Any:
     """What `text` means for a tool's parameter: where its schema allows a string, the text itself; else JSON, else a
     Python literal, if that is of an allowed type; else the text. Without a schema see Known."""
-    schema = known.parameter(tool, name)
-    kinds = set(_kinds(schema, known.schemas.get(tool, {}), _HOPS)) if schema is not None else set()
+    return value_by(text, kinds_of(known.parameter(tool, name), known.schemas.get(tool, {})), known)
+
+
+def value_by(text: str, kinds: set[str], known: Known) -> Any:
+    """The same for the JSON types that a schema allows; none where there is no schema, or it does not say."""
     if not kinds:
         return _guessed(text) if known.guess_untyped else text
     return text if "string" in kinds else of_kinds(text, kinds)
+
+
+def kinds_of(schema: object, root: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a schema inside of `root` allows; none where it does not say."""
+    return set(_kinds(schema, root, _HOPS))
+
+
+def part_of(schema: object, key: str, root: Mapping[str, Any]) -> object:
+    """The schema of what stands under `key` of an object, or of an array's items where the key is ""; None where
+    there is none."""
+    waiting, hops = [schema], _HOPS
+    while waiting and hops:
+        one, hops = waiting.pop(0), hops - 1
+        if not isinstance(one, Mapping):
+            continue
+        properties = one.get("properties")
+        named = properties.get(key) if isinstance(properties, Mapping) else None
+        found = one.get("items") if not key else named or one.get("additionalProperties")
+        if isinstance(found, Mapping):
+            return found
+        waiting += [_referred(one.get("$ref"), root), *(b for u in _UNIONS for b in _listed(one, u))]
+    return None
 
 
 def of_kinds(text: str, kinds: set[str]) -> Any:
@@ -60,7 +86,7 @@ def _kinds(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[str]:
         yield from (_kind_of(value) for value in _listed(schema, "enum"))
         yield from [_kind_of(schema["const"])] if "const" in schema else []
         yield from (implied for key, implied in (("properties", "object"), ("items", "array")) if key in schema)
-    for union in ("anyOf", "oneOf", "allOf"):
+    for union in _UNIONS:
         for branch in _listed(schema, union):
             yield from _kinds(branch, root, hops - 1)
     yield from _kinds(_referred(schema.get("$ref"), root), root, hops - 1)

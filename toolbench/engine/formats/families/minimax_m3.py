@@ -1,0 +1,109 @@
+"""MiniMax M3: a mark stands before every tag, a value's tag is named after its key, and values nest."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbench.engine.formats.coercion import kinds_of, part_of, value_by
+from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.json_calls import clean_name
+from toolbench.engine.formats.tagged_calls import CUT, UNREADABLE
+from toolbench.engine.formats.values import Known, TextCall
+from toolbench.engine.formats.writing import enclosed, spelled, tool_lines
+
+MARK = "]<]minimax[>["
+INVOKE, INVOKE_END = f"{MARK}<invoke name=", f"{MARK}</invoke>"
+ALL, ALL_END = f"{MARK}<tool_call>", f"{MARK}</tool_call>"
+ITEM = "item"
+DEEPEST = 64
+_NAME = re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>")
+_TAG = re.compile(rf"{re.escape(MARK)}<(?P<end>/?)(?P<key>[^<>]{{1,256}})>")
+
+
+@dataclass(slots=True)
+class _Element:
+    key: str
+    pieces: list[str] = field(default_factory=list)
+    inside: "list[_Element]" = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTags:
+    """Reads a name and its values; a list is a tag with one `item` for each of its values."""
+
+    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        heading = _NAME.match(body)
+        name = clean_name(heading["name"]) if heading else ""
+        root = _elements(body[heading.end() :]) if heading and name and not cut else None
+        if root is None:
+            return CUT if cut else UNREADABLE
+        schema = known.schemas.get(name, {})
+        return Reading(
+            (Found(name, {one.key: _value(one, part_of(schema, one.key, schema), schema, known) for one in root}),)
+        )
+
+
+def _elements(text: str) -> list[_Element] | None:
+    """What stands at the top; None for a tag without its end, or words beside tags."""
+    open_ones, at = [_Element("")], 0
+    for tag in _TAG.finditer(text):
+        open_ones[-1].pieces.append(text[at : tag.start()])
+        at = tag.end()
+        if not tag["end"]:
+            open_ones.append(_Element(tag["key"].strip()))
+            continue
+        closed = open_ones.pop()
+        if not open_ones or closed.key != tag["key"].strip() or len(open_ones) > DEEPEST:
+            return None
+        if closed.inside and closed.text.strip():
+            return None
+        open_ones[-1].inside.append(closed)
+    open_ones[0].pieces.append(text[at:])
+    return open_ones[0].inside if len(open_ones) == 1 and not open_ones[0].text.strip() else None
+
+
+def _value(one: _Element, schema: object, root: Mapping[str, Any], known: Known) -> Any:
+    kinds = kinds_of(schema, root)
+    if one.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in one.inside))):
+        return [_value(part, part_of(schema, "", root), root, known) for part in one.inside]
+    if one.inside:
+        return {part.key: _value(part, part_of(schema, part.key, root), root, known) for part in one.inside}
+    if not one.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
+        return [] if "array" in kinds else {}
+    return value_by(one.text, kinds, known)
+
+
+def _written(key: str, value: object) -> str:
+    if isinstance(value, dict):
+        inside = "".join(_written(name, part) for name, part in value.items())
+    elif isinstance(value, list):
+        inside = "".join(_written(ITEM, part) for part in value)
+    else:
+        inside = spelled(value)
+    return f"{MARK}<{key}>{inside}{MARK}</{key}>"
+
+
+def _call(call: TextCall, place: int) -> str:
+    values = "".join(_written(key, value) for key, value in call.arguments.items())
+    return f'{INVOKE}"{call.name}">{values}{INVOKE_END}'
+
+
+MINIMAX_M3 = Format(
+    "minimax_m3",
+    (
+        Block(INVOKE, NestedTags(), (INVOKE_END,), (ALL_END, INVOKE)),
+        Block("<tool_call>", NestedTags(), starts=(INVOKE,), wrapper=True),
+    ),
+    Layout(_call, f"{ALL}\n", "\n", f"\n{ALL_END}"),
+    Prompt(tool_lines("# Tools\n\nThese tools can be called:\n"), enclosed("<response>", "</response>")),
+    dropped=(ALL, ALL_END, INVOKE_END, "[e~["),
+    reasoning=(("<mm:think>", "</mm:think>"),),
+    bare=bare_json,
+    holds=Holds(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), schema=True, bare_keys=True, flat=True),
+)
