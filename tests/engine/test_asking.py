@@ -7,6 +7,7 @@ import pytest
 from toolbench.engine.asking import Asking, ask_for
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject, Message, ToolCall
+from toolbench.engine.policy import Policy
 from toolbench.engine.tools import ToolDefinition
 
 WEATHER = ToolDefinition(
@@ -27,7 +28,10 @@ EXAMPLE: list[Message] = [
     {"role": "tool", "tool_call_id": "e1", "content": '{"ok":true}'},
     {"role": "assistant", "content": "Sunny."},
 ]
-ALL = [ask_for("native"), ask_for("text_json"), ask_for("constrained"), ask_for("constrained", "grammar")]
+ALL = [
+    *(ask_for(Policy(method=method)) for method in ("native", "text_json", "constrained")),
+    ask_for(Policy(method="constrained", constraint="grammar")),
+]
 IN_WORDS = ALL[1:]
 
 
@@ -195,4 +199,4 @@ def test_native_calls_that_nobody_asked_for_are_reported_and_never_run(asking: A
 @pytest.mark.parametrize(("method", "constraint"), [("constrained", "xml"), ("", "")])
 def test_a_way_of_asking_nobody_knows_is_refused(method: str, constraint: str) -> None:
     with pytest.raises(PlanError):
-        ask_for(method, constraint)
+        ask_for(Policy(method=method, constraint=constraint))

@@ -6,12 +6,12 @@ import pytest
 
 from tests.engine.scripted import TOOLS, plan, play
 from tests.engine.test_completions import llama_whole, whole
-from toolbench.engine.asking import ask_for
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End
 from toolbench.engine.formats import TextCall, render
 from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.template import Template
 
 HISTORY: tuple[JsonObject, ...] = (
     {"role": "user", "content": "Before?"},
@@ -109,5 +109,5 @@ def test_an_endpoint_that_speaks_another_shape_takes_no_prompt() -> None:
 
 def test_results_of_calls_nobody_made_are_told_as_the_users_words() -> None:
     body = {"messages": [{"role": "tool", "tool_call_id": "gone", "content": "4 degrees"}]}
-    shaped = ask_for("template").shape(body, TOOLS.exposed(), [], "auto")
+    shaped = Template().shape(body, TOOLS.exposed(), [], "auto")
     assert shaped["prompt"] == "<|im_start|>user\n4 degrees<|im_end|>\n<|im_start|>assistant\n"

@@ -251,3 +251,15 @@ def test_no_message_breaks_the_reading_with_every_transform_on(method: str, mess
     calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
     results = [sent for sent in played.ended.history if sent["role"] == "tool"]
     assert len(calls) == len(results), "every call in the history has its result"
+
+
+@pytest.mark.parametrize(
+    "policy", [{"method": "template"}, {"response_transforms": ["tool_calls_from_text"]}], ids=["template", "healed"]
+)
+def test_untyped_tagged_values_are_guessed_where_the_policy_says_so(policy: JsonObject) -> None:
+    said = answer("<tool_call><function=state_get>\n<parameter=x>\n3\n</parameter>\n</function></tool_call>")
+    arguments = [
+        read(setup(text_format="qwen3_coder", guess_untyped=guess, **policy), said).calls[0].arguments
+        for guess in (False, True)
+    ]
+    assert arguments == ['{"x":"3"}', '{"x":3}']

@@ -9,9 +9,9 @@ from toolbench.engine.constrain.constrained import Constrained
 from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.constrain.strict_calls import StrictCalls
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats import AUTO
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange
 from toolbench.engine.native import Native, ToolChoice
+from toolbench.engine.policy import Policy
 from toolbench.engine.reading import Read
 from toolbench.engine.template import Template
 from toolbench.engine.text_json import TextJson
@@ -60,24 +60,16 @@ class Asking(Protocol):
         ...
 
 
-def ask_for(
-    method: str,
-    constraint: str = "response_format",
-    *,
-    text_format: str = AUTO,
-    instructed: bool = False,
-    repairs: Sequence[str] = (),
-    asked: Asked | None = None,
-) -> Asking:
-    """The way of asking called native, text_json, template or constrained. `constraint`, one of CONSTRAINTS, and
-    `asked` matter to constrained alone, `text_format` to template; `instructed` gives native its own instruction;
-    text_json reads blocks with these repairs. Raises PlanError for any other."""
+def ask_for(policy: Policy, asked: Asked | None = None) -> Asking:
+    """The way of asking that the policy names; `asked` matters to constrained alone. Raises PlanError for a method, a
+    constraint or a text format that there is not."""
+    method, constraint = policy.method, policy.constraint
     if method == "native":
-        return Native(instructed=instructed)
+        return Native(instructed=policy.tool_use_prompt)
     if method == "text_json":
-        return TextJson(repairs)
+        return TextJson(policy.argument_repairs)
     if method == "template":
-        return Template(text_format)
+        return Template(policy.text_format, guess_untyped=policy.guess_untyped)
     if method == "constrained" and constraint in OF_TOOLS:
         return StrictCalls(constraint, asked or Asked())
     if method == "constrained" and constraint in CONSTRAINTS:

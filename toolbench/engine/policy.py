@@ -88,6 +88,14 @@ class Policy:
             "tool_calls_from_text reads (auto: all).",
         ),
     )
+    guess_untyped: bool = field(
+        default=False,
+        metadata=row(
+            FLAG,
+            "In such calls, read tagged values that no schema gives a type as JSON where they are JSON; off, they stay "
+            "text.",
+        ),
+    )
     prompt_endpoint: str = field(
         default="completions",
         metadata=row(

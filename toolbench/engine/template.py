@@ -16,15 +16,16 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 class Template:
-    """`text_format` names the format that is written and read; auto is hermes. Messages stay in OpenAI's shape until
-    they are sent. A call that cannot be read is reported and never runs. Raises PlanError for a format whose turn
-    tokens are not known."""
+    """`text_format` names the format that is written and read; auto is hermes; `guess_untyped` is as in Known. Messages
+    stay in OpenAI's shape until they are sent. A call that cannot be read is reported and never runs. Raises PlanError
+    for a format whose turn tokens are not known."""
 
     method = "template"
 
-    def __init__(self, text_format: str = AUTO) -> None:
+    def __init__(self, text_format: str = AUTO, *, guess_untyped: bool = False) -> None:
         self.text_format = FORMAT if text_format == AUTO else text_format
         self.prompt_version = f"{self.text_format} 1"
+        self._guess_untyped = guess_untyped
         self._stops = turns_of(self.text_format).stops
 
     def shape(
@@ -40,7 +41,7 @@ class Template:
         return {**rest, "prompt": prompt, "stop": list(self._stops)}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
-        parsed = parse(text_of(message), format=self.text_format, tools=tools)
+        parsed = parse(text_of(message), format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
         calls = tuple(map(_openai, parsed.calls))
         reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
         unread = any(finding.code in TROUBLE for finding in parsed.findings)
@@ -54,7 +55,7 @@ class Template:
         )
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
-        return lambda: _watch(stream(self.text_format, tools))
+        return lambda: _watch(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message), **({"tool_calls": list(calls)} if calls else {})}

@@ -64,7 +64,8 @@ class TurnSetup:
     def facts(self, *, with_tools: bool) -> Facts:
         """What its transforms may know."""
         tools = self.tools.definitions if with_tools else ()
-        return Facts(tools, self.policy.text_format, self.policy.tool_id_pattern)
+        policy = self.policy
+        return Facts(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
     def written(self, body: JsonObject) -> dict[str, str]:
         """The JSON of what every body says again, by its key: the tools, where nobody made others of them."""
@@ -145,14 +146,8 @@ def _asking(policy: Policy, options: JsonObject) -> Asking:
     """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
     wanted = options.get("parallel_tool_calls") is True
     many = (policy.max_tool_calls_per_turn or PARALLEL_CALLS) if wanted else 1
-    return ask_for(
-        policy.method,
-        policy.constraint,
-        text_format=policy.text_format,
-        instructed=policy.tool_use_prompt,
-        repairs=policy.argument_repairs,
-        asked=Asked(many=many, limits=Limits(policy.constraint_max_string, policy.constraint_max_items)),
-    )
+    limits = Limits(policy.constraint_max_string, policy.constraint_max_items)
+    return ask_for(policy, Asked(many=many, limits=limits))
 
 
 def _check_transforms(policy: Policy) -> None:

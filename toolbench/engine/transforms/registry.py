@@ -17,12 +17,14 @@ Value = TypeVar("Value")
 
 @light(frozen=True, slots=True)
 class Facts:
-    """What some transforms have to know beside their value: the tools of the turn, the dialect of calls in text, and
-    the pattern that the endpoint's ids of calls must match whole, "" for none."""
+    """What some transforms have to know beside their value: the tools of the turn, the dialect of calls in text and
+    whether its untyped values are guessed (see Known), and the pattern that the endpoint's ids of calls must match
+    whole, "" for none."""
 
     tools: tuple[Tool, ...] = ()
     text_format: str = AUTO
     id_pattern: str = ""
+    guess_untyped: bool = False
 
 
 NO_FACTS = Facts()

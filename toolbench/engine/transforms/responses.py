@@ -3,7 +3,7 @@ arguments are looked at."""
 
 from collections.abc import Sequence
 
-from toolbench.engine.formats import TextCall, parse
+from toolbench.engine.formats import ParsedText, TextCall, parse
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.reading import WrittenCall, openai_call, text_of
@@ -65,7 +65,7 @@ def tool_calls_from_text(message: Message, facts: Facts) -> Message:
     when there are none yet; reasoning in front of them moves into reasoning_content."""
     if message.get("tool_calls") or message.get("function_call"):
         return message
-    parsed = parse(text_of(message), format=facts.text_format, tools=facts.tools)
+    parsed = _parsed(text_of(message), facts)
     if not parsed.calls:
         return message
     thought = parsed.reasoning if not message.get("reasoning_content") else ""
@@ -85,10 +85,14 @@ def tool_calls_from_reasoning(message: Message, facts: Facts) -> Message:
         return message
     for key in ("reasoning_content", "reasoning"):
         thought = message.get(key)
-        parsed = parse(thought, format=facts.text_format, tools=facts.tools) if isinstance(thought, str) else None
+        parsed = _parsed(thought, facts) if isinstance(thought, str) else None
         if parsed and parsed.calls:
             return {**message, key: parsed.text, "tool_calls": _openai_calls(parsed.calls)}
     return message
+
+
+def _parsed(text: str, facts: Facts) -> ParsedText:
+    return parse(text, format=facts.text_format, tools=facts.tools, guess_untyped=facts.guess_untyped)
 
 
 def _openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:

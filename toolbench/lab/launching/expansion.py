@@ -179,7 +179,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
         chosen = _chosen(choice, layers, effective)
         layers = with_route(layers, chosen) if chosen and chosen.method else layers
         policy = resolve(layers).policy
-        ask_for(policy.method, policy.constraint, text_format=policy.text_format)
+        ask_for(policy)
     except PolicyError as error:
         raise LaunchRefused(_policy_errors(error)) from error
     except PlanError as error:

@@ -26,10 +26,7 @@ def sent_prompt(steps: Iterable[AnyStep]) -> JsonObject:
 
 def prompt_version(policy: Policy, instance: Instance) -> str:
     """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
-    asking = ask_for(
-        policy.method, policy.constraint, text_format=policy.text_format, instructed=policy.tool_use_prompt
-    )
-    added = asking.prompt_version if instance.tools else ""
+    added = ask_for(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
 
 
