@@ -107,8 +107,8 @@ class Prompt:
 class Holds:
     """What a format can write and read back: names and argument keys that match whole, strings without any of
     `never`, at most `calls` calls; `schema` where values need one to get their type back; `ids` where it keeps them;
-    `bare_keys` where the rule for keys goes for nested objects too; `flat` where lists and objects get their types back
-    only from schemas of their parts."""
+    `bare_keys` where the rule for keys goes for nested objects too; `again` says of a call whether it is
+    read as it was written, where the rest does not tell."""
 
     name: str = r"\S+"
     key: str = r"(?s).*"
@@ -117,7 +117,7 @@ class Holds:
     schema: bool = False
     ids: bool = False
     bare_keys: bool = False
-    flat: bool = False
+    again: Callable[[TextCall, Known], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

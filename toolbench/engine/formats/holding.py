@@ -25,8 +25,8 @@ def _holds(holds: Holds, call: TextCall, known: Known) -> bool:
         return False
     if any(word in text for text in _texts(call.arguments) for word in holds.never):
         return False
-    if holds.flat and any(isinstance(value, list | dict) for value in call.arguments.values()):
-        return False
+    if holds.again is not None:
+        return holds.again(call, known)
     return not holds.schema or all(_typed(call.name, key, value, known) for key, value in call.arguments.items())
 
 

@@ -12,6 +12,7 @@ from toolbench.engine.formats.json_calls import clean_name
 from toolbench.engine.formats.tagged_calls import CUT, UNREADABLE
 from toolbench.engine.formats.values import Known, TextCall
 from toolbench.engine.formats.writing import enclosed, spelled, tool_lines
+from toolbench.engine.json_text import write_json
 
 MARK = "]<]minimax[>["
 INVOKE, INVOKE_END = f"{MARK}<invoke name=", f"{MARK}</invoke>"
@@ -89,9 +90,17 @@ def _written(key: str, value: object) -> str:
     return f"{MARK}<{key}>{inside}{MARK}</{key}>"
 
 
+def _body(call: TextCall) -> str:
+    return f'"{call.name}">{"".join(_written(key, value) for key, value in call.arguments.items())}'
+
+
 def _call(call: TextCall, place: int) -> str:
-    values = "".join(_written(key, value) for key, value in call.arguments.items())
-    return f'{INVOKE}"{call.name}">{values}{INVOKE_END}'
+    return f"{INVOKE}{_body(call)}{INVOKE_END}"
+
+
+def _again(call: TextCall, known: Known) -> bool:
+    read = NestedTags()(_body(call), known, cut=False).calls
+    return [write_json(one.arguments) for one in read] == [write_json(call.arguments)]
 
 
 MINIMAX_M3 = Format(
@@ -105,5 +114,5 @@ MINIMAX_M3 = Format(
     dropped=(ALL, ALL_END, INVOKE_END, "[e~["),
     reasoning=(("<mm:think>", "</mm:think>"),),
     bare=bare_json,
-    holds=Holds(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), schema=True, bare_keys=True, flat=True),
+    holds=Holds(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), bare_keys=True, again=_again),
 )
