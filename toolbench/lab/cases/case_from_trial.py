@@ -6,7 +6,7 @@ from toolbench.evals.trials import Instance
 from toolbench.lab.cases.case_drafts import Draft, draft_of, pretty
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
-from toolbench.lab.reports.report_record import StoredStep, stored_steps
+from toolbench.lab.steps.read_steps import ReadStep, read_steps
 
 PASSED = "Filled in from trial {id}, which passed: its calls stand as what is expected."
 FAILED = (
@@ -39,11 +39,11 @@ def draft_from_trial(trial_id: int) -> tuple[Draft, str]:
             f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
             "one's own has one. Write a case of the message that matters, with what came before it as its history."
         )
-    steps = [one for one in stored_steps(trial) if one.is_tool]
+    steps = [one for one in read_steps(trial) if one.is_tool]
     return _draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
 
 
-def _draft(title: str, instance: Instance, steps: list[StoredStep]) -> Draft:
+def _draft(title: str, instance: Instance, steps: list[ReadStep]) -> Draft:
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
     calls = [call for one in steps if (call := _call(one))]
     results = {call["name"]: _result(one) for one in steps if (call := _call(one)) and _answers(one)}
@@ -59,15 +59,15 @@ def _draft(title: str, instance: Instance, steps: list[StoredStep]) -> Draft:
     )
 
 
-def _call(one: StoredStep) -> JsonObject | None:
+def _call(one: ReadStep) -> JsonObject | None:
     """The call with its arguments; None for one whose arguments could not be read."""
     arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 
 
-def _answers(one: StoredStep) -> bool:
+def _answers(one: ReadStep) -> bool:
     return bool(one.facts.get("envelope", {}).get("ok"))
 
 
-def _result(one: StoredStep) -> JsonObject:
+def _result(one: ReadStep) -> JsonObject:
     return {"fixed": one.facts["envelope"].get("data", {})}

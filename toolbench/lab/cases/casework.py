@@ -5,15 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
 
 from toolbench.evals.own.definition import OwnCase, case_text
 from toolbench.evals.own.reading import case_of
-from toolbench.lab.launching.launching import launch
-from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Run
+from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.steps.facts import column_text
 
@@ -97,11 +95,6 @@ def delete_case(slug: str) -> None:
 def request_for(slugs: tuple[str, ...], model: int, trials: int, *, title: str = "") -> RunRequest:
     """What trying these cases asks for: the model as it would be used, with native tools."""
     return RunRequest(title=title, models=(model,), scenarios=slugs, trials=trials)
-
-
-def try_cases(request: RunRequest, *, owner: AbstractBaseUser | None, confirmed: bool = False) -> Run:
-    """A normal launch, with its guards. Raises LaunchRefused and ConfirmationNeeded."""
-    return launch(request, owner=owner, confirmed=confirmed)
 
 
 def free_slugs(titles: Sequence[str]) -> list[str]:

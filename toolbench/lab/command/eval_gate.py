@@ -1,6 +1,6 @@
 """The gate of `--fail-under`: which cells lie below a percentage."""
 
-from toolbench.lab.command.eval_text import cell_name, rate_text
+from toolbench.lab.command.eval_text import cell_name
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Run
 
@@ -15,5 +15,5 @@ def cells_below(run: Run, percent: float) -> tuple[str, ...]:
         if sums.not_applicable == sums.total or percent <= 0:
             continue
         if not rate.n or 100 * rate.k < percent * rate.n:
-            below.append(f"{cell_name(cell)}: {rate_text(rate) if rate.n else 'no answer at all'}")
+            below.append(f"{cell_name(cell)}: {rate.text if rate.n else 'no answer at all'}")
     return tuple(below)

@@ -58,17 +58,7 @@ def cell_name(cell: Cell) -> str:
 
 
 def rates_text(answered: Rate, delivered: Rate) -> str:
-    return f"success given an answer {rate_text(answered)}, delivered {rate_text(delivered)}"
-
-
-def rate_text(rate: Rate) -> str:
-    """`9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none may be claimed."""
-    if not rate.n:
-        return "–"
-    if rate.withheld:
-        return f"{rate.k}/{rate.n}, {rate.distinct} distinct"
-    kind = f", {rate.interval}" if rate.error else ""
-    return f"{rate.k}/{rate.n} ({rate.percent} %, {rate.low_percent} to {rate.high_percent}{kind})"
+    return f"success given an answer {answered.text}, delivered {delivered.text}"
 
 
 def _trials(plan: Plan) -> str:

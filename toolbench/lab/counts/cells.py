@@ -22,13 +22,13 @@ WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY U
 _LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
 
 # Counts of a trial of which its cell has the sum.
-_OWN = (
+COUNTS = (
     "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns", "calling_turns",
     "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again", "failed_calls", "missing_calls",
     "type_calls", "enum_calls", "range_calls", "extra_calls", "ignored_calls", "answered_turns", "good_turns",
     "final_answers", "empty_finals", "arguments_asked", "arguments_right",
 )  # fmt: skip
-_ADDED_UP = ", ".join(f"sum({name}) FILTER (WHERE counted) AS {name}" for name in _OWN)
+_ADDED_UP = ", ".join(f"sum({name}) FILTER (WHERE counted) AS {name}" for name in COUNTS)
 _SET = ", ".join(f'"{name}" = coalesce(d."{name}", 0)' for name in (*SUMMED, "behaviour_seen", "behaviour_asked"))
 
 # What is paid is counted whatever became of it. The cost of a cell is known when that of every trial is.

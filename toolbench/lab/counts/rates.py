@@ -75,6 +75,16 @@ class Rate:
         return written(100 * self.high)
 
     @property
+    def text(self) -> str:
+        """`9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none may be claimed."""
+        if not self.n:
+            return "–"
+        if self.withheld:
+            return f"{self.k}/{self.n}, {self.distinct} distinct"
+        kind = f", {self.interval}" if self.error else ""
+        return f"{self.k}/{self.n} ({self.percent} %, {self.low_percent} to {self.high_percent}{kind})"
+
+    @property
     def against(self) -> str:
         """clears, open or below: where the interval lies from the target. open when there is no target."""
         if self.target is None or not self.n or self.withheld:

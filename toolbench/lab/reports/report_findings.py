@@ -7,7 +7,6 @@ from itertools import product
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import failures
-from toolbench.lab.command.eval_text import rate_text
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally
@@ -46,7 +45,7 @@ def _hardest(cells: Sequence[Cell]) -> Iterator[Finding]:
     (rate, name), (_, second) = tried[:2]
     alone = not any(one.withheld for one, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
     doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
-    yield Finding("hardest_scenario", f"Hardest scenario: {name}, {rate_text(rate)}{doubt}.")
+    yield Finding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{doubt}.")
 
 
 def _most_frequent(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
@@ -82,7 +81,7 @@ def _profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterato
         ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
         best, worst = rates[ordered[0]], rates[ordered[-1]]
         if best.low > worst.high:
-            both = f"best profile {ordered[0]}, {rate_text(best)}; worst {ordered[-1]}, {rate_text(worst)}"
+            both = f"best profile {ordered[0]}, {best.text}; worst {ordered[-1]}, {worst.text}"
             yield Finding("profiles", f"{_named(key, groups)}: {both}.")
         elif len(rates) > 1:
             alike.append(_named(key, groups))

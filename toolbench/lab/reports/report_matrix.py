@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from toolbench.evals.rounding import written
 from toolbench.evals.statistics import parity_percentile
-from toolbench.lab.command.eval_text import rate_text
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.matrix.matrix_export import SEVEN
 from toolbench.lab.models import Cell, Run
@@ -105,7 +104,7 @@ def _most_common(found: Counter[str]) -> list[tuple[str, int]]:
 def _ours(report: ConfigReport) -> list[str]:
     config, rates = report.config, report.rates
     parts = (rates.overall, rates.tools, rates.control)
-    both = [text for sums in parts for text in (rate_text(sums.given_an_answer()), rate_text(sums.delivered()))]
+    both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [*map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable)]
 

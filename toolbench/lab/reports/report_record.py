@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy import Policy
-from toolbench.lab.models import Step, Trial
+from toolbench.lab.models import Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.reports.report_json import read_object, read_text
-from toolbench.lab.steps.facts import load
+from toolbench.lab.steps.read_steps import ReadStep
 
 TRANSFORMS = (
     "message_transforms",
@@ -21,25 +20,7 @@ TRANSFORMS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredStep:
-    """A step with its facts read."""
-
-    step: Step
-    facts: JsonObject
-
-    @property
-    def is_tool(self) -> bool:
-        return self.step.kind == Step.Kind.TOOL
-
-
-def stored_steps(trial: Trial) -> tuple[StoredStep, ...]:
-    """Those of the execution that counts, in order. `trial.steps` is prefetched with bodies."""
-    own = (step for step in trial.steps.all() if step.execution == trial.execution)
-    return tuple(StoredStep(step, load(step.body.facts)) for step in own)
-
-
-def history(steps: Sequence[StoredStep]) -> list[Message] | None:
+def history(steps: Sequence[ReadStep]) -> list[Message] | None:
     """The messages as they were last sent, the answer to them, and the results that followed. None where the request
     cannot be read any more."""
     asked = [one for one in steps if not one.is_tool]
@@ -54,18 +35,18 @@ def history(steps: Sequence[StoredStep]) -> list[Message] | None:
     return [*request["messages"], *answer, *(_tool_message(one) for one in results)]
 
 
-def _tool_message(one: StoredStep) -> Message:
+def _tool_message(one: ReadStep) -> Message:
     call_id = one.facts.get("call", {}).get("id")
     return {"role": "tool", "tool_call_id": call_id, "content": read_text(one.step.body.response)}
 
 
-def trace(steps: Sequence[StoredStep], policy: Policy | None) -> list[JsonObject]:
+def trace(steps: Sequence[ReadStep], policy: Policy | None) -> list[JsonObject]:
     """One entry for every turn that was answered."""
     answered = (one for one in steps if not one.is_tool and one.step.ok)
     return [_trace_entry(one, steps, policy) for one in answered]
 
 
-def _trace_entry(one: StoredStep, steps: Sequence[StoredStep], policy: Policy | None) -> JsonObject:
+def _trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy | None) -> JsonObject:
     results = [tool for tool in steps if tool.is_tool and tool.step.turn == one.step.turn]
     entry: JsonObject = {
         "turn": one.step.turn,
@@ -78,7 +59,7 @@ def _trace_entry(one: StoredStep, steps: Sequence[StoredStep], policy: Policy | 
     return entry
 
 
-def _asked(one: StoredStep, policy: Policy | None) -> JsonObject:
+def _asked(one: ReadStep, policy: Policy | None) -> JsonObject:
     request = read_object(one.step.body.request) or {}
     return {
         "model": request.get("model"),
@@ -90,7 +71,7 @@ def _asked(one: StoredStep, policy: Policy | None) -> JsonObject:
     }
 
 
-def _answered(one: StoredStep) -> JsonObject:
+def _answered(one: ReadStep) -> JsonObject:
     calls = one.facts.get("calls", ())
     text = str(one.facts.get("text") or "")
     response = read_object(one.step.body.response) or {}
@@ -105,18 +86,18 @@ def _answered(one: StoredStep) -> JsonObject:
     }
 
 
-def _traced_call(one: StoredStep) -> JsonObject:
+def _traced_call(one: ReadStep) -> JsonObject:
     call = one.facts.get("call", {})
     return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(one.step.body.request))}
 
 
-def _traced_result(one: StoredStep) -> JsonObject:
+def _traced_result(one: ReadStep) -> JsonObject:
     call, envelope = one.facts.get("call", {}), one.facts.get("envelope", {})
     codes = [error.get("code") for error in envelope.get("errors", ())]
     return {"id": call.get("id"), "name": call.get("name"), "ok": envelope.get("ok"), "error_codes": codes}
 
 
-def final_draft(trial: Trial, steps: Sequence[StoredStep]) -> Any:
+def final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
     """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
     draft, or the scenario has changed since."""
     if not is_as_it_was(trial.scenario, trial.scenario_version):

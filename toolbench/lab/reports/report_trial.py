@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import Policy, policy_json, resolve
+from toolbench.lab.counts.cells import COUNTS
 from toolbench.lab.counts.rates import rounded
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.reports.report_json import read_object, read_text
 from toolbench.lab.reports.report_labels import ConfigLabel, safe
-from toolbench.lab.reports.report_record import StoredStep, final_draft, history, stored_steps, trace
+from toolbench.lab.reports.report_record import final_draft, history, trace
+from toolbench.lab.steps.read_steps import ReadStep, read_steps
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 MOST_RAW = 20_000  # characters of an error's raw body
@@ -68,31 +70,10 @@ _COLUMNS = (
     "turns",
     "requests",
     "retries",
+    "errors_retried",
     "output_retries",
-    "calls",
-    "valid_calls",
-    "calling_answers",
-    "structured_answers",
-    "calling_turns",
-    "parse_error_turns",
-    "parse_error_ends",
-    "repaired_calls",
-    "asked_again",
-    "fallback_turns",
-    "ignored_calls",
-    "failed_calls",
-    "missing_calls",
-    "type_calls",
-    "enum_calls",
-    "range_calls",
-    "extra_calls",
-    "answered_turns",
-    "good_turns",
-    "final_answers",
-    "empty_finals",
+    *COUNTS,
     "call_expected",
-    "arguments_asked",
-    "arguments_right",
     "first_token_ms",
     "first_call_ms",
     "cause",
@@ -142,7 +123,7 @@ class TrialWriter:
     def report(self, trial: Trial) -> TrialReport:
         """`trial` comes with its configuration, and with its steps and their bodies prefetched."""
         label = self.labels[trial.config_id]
-        steps = stored_steps(trial)
+        steps = read_steps(trial)
         name = f"{label.file}__{safe(trial.scenario)}__trial_{trial.index:02d}.json"
         content = self._content(trial, label, steps)
         row = {key: content.get(key) for key in ROW}
@@ -163,7 +144,7 @@ class TrialWriter:
             self._policies[key] = _policy(config, scenario, version)
         return self._policies[key]
 
-    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StoredStep]) -> JsonObject:
+    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[ReadStep]) -> JsonObject:
         policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
         effective = policy_json(policy) if policy else None
         content: JsonObject = {
@@ -239,7 +220,7 @@ def _policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
         return None
 
 
-def _error(trial: Trial, steps: Sequence[StoredStep]) -> JsonObject:
+def _error(trial: Trial, steps: Sequence[ReadStep]) -> JsonObject:
     """Status and bodies are those of the exchange the trial ended with; null for a failure of the model."""
     wrong = not passed(trial) and trial.outcome in TRIED
     category = (trial.category or "EXCEPTION") if wrong else None
@@ -263,7 +244,7 @@ def _sentence(trial: Trial, category: str) -> str:
     return f"{category}: {trial.sentence}"[:MOST_ERROR]
 
 
-def _quirks(steps: Sequence[StoredStep]) -> Counter[tuple[str, str]]:
+def _quirks(steps: Sequence[ReadStep]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for one in steps:
         changes = [

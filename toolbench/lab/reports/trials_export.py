@@ -1,5 +1,6 @@
 """The trials of a run as a table to take away: columns only, never bodies."""
 
+from toolbench.lab.counts.cells import COUNTS
 from toolbench.lab.matrix.matrix_export import ExportTable
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.reports.report import ReportRefused
@@ -24,11 +25,7 @@ _COLUMNS = (
     "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
     "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
     "model_ms", "tool_ms", "first_byte_ms", "first_token_ms", "first_call_ms", "turns", "requests", "retries",
-    "output_retries", "calls", "valid_calls",
-    "calling_answers", "structured_answers", "calling_turns", "parse_error_turns", "parse_error_ends",
-    "repaired_calls", "asked_again", "fallback_turns", "ignored_calls", "not_executed", "failed_calls",
-    "missing_calls", "type_calls", "enum_calls", "range_calls", "extra_calls", "answered_turns", "good_turns",
-    "final_answers", "empty_finals", "call_expected", "arguments_asked", "arguments_right", "cause",
+    "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
 )  # fmt: skip

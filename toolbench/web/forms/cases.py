@@ -11,8 +11,8 @@ from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
 from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_page import get_models_to_try
 from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
-from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for, try_cases
-from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand
+from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for
+from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand, launch
 from toolbench.lab.models import Case
 from toolbench.web.forms.launch import Answer
 
@@ -133,7 +133,7 @@ class TryForm(forms.Form):
             plan = expand(asked)
             confirmed = self.data.get("confirmed") == str(plan.most_requests)
             if start and (confirmed or not plan.needs_confirmation):
-                return Answer(run=try_cases(asked, owner=owner, confirmed=confirmed))
+                return Answer(run=launch(asked, owner=owner, confirmed=confirmed))
         except LaunchRefused as refused:
             self.add_error(None, str(refused))
             return Answer()
