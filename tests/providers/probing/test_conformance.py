@@ -6,7 +6,7 @@ import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
 from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS, TITLES, probe_conformance
-from toolbench.providers.probing.limiting import check_constraints
+from toolbench.providers.probing.constraining import check_constraints
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.values import Check
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from toolbench.providers.probing import calling, conversing, limiting, offering
+from toolbench.providers.probing import calling, completing, constraining, conversing, offering, sampling
 from toolbench.providers.probing.efforts import check_effort
 from toolbench.providers.probing.first_use import check_round_trip, check_tools
 from toolbench.providers.probing.prober import LIMIT, Heard, Prober
@@ -19,67 +19,45 @@ Ask = Callable[[Prober], Awaitable[Check]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A check by its name and title, in the order in which they are asked."""
+    """A check by its name and title. `ask` asks for it; None where what is said to the others answers it."""
 
     slug: str
     title: str
-    first_use: bool = False
+    ask: Ask | None = None
 
 
 QUESTIONS = (
     Question("prefix", "The address leads to the API"),
-    Question("tools", "Calls come back in tool_calls", first_use=True),
-    Question("round_trip", "The result is taken and spoken about", first_use=True),
+    Question("tools", "Calls come back in tool_calls"),
+    Question("round_trip", "The result is taken and spoken about"),
     Question("dropped_tools", "Tools reach the prompt"),
     Question("stream", "Streamed equals whole"),
-    Question("tool_choice_none", "tool_choice none"),
-    Question("tool_choice_required", "tool_choice required"),
-    Question("tool_choice_named", "tool_choice with a name"),
-    Question("parallel", "Parallel calls and their flag"),
-    Question("empty_arguments", "Calls without arguments"),
-    Question("unicode", "Unicode in arguments"),
-    Question("constraints", "Constraints are honoured"),
-    Question("strict", "Strict tools"),
-    Question("names", "Names of tools"),
-    Question("keywords", "Keywords of a tool's schema"),
-    Question("foreign_history", "Foreign ids and content null"),
-    Question("midturn_system", "System message in the middle"),
-    Question("error_bodies", "Errors say why"),
-    Question("completion", "Raw completion"),
-    Question("max_tokens", "The limit of an answer"),
-    Question("effort", "The name of the effort"),
-    Question("stop", "stop"),
-    Question("temperature", "Temperature 0 repeats"),
-    Question("seed", "seed"),
-    Question("max_tools", "Many tools at once"),
+    Question("tool_choice_none", "tool_choice none", calling.check_choice_none),
+    Question("tool_choice_required", "tool_choice required", calling.check_choice_required),
+    Question("tool_choice_named", "tool_choice with a name", calling.check_choice_named),
+    Question("parallel", "Parallel calls and their flag", calling.check_parallel),
+    Question("empty_arguments", "Calls without arguments", calling.check_empty_arguments),
+    Question("unicode", "Unicode in arguments", calling.check_unicode),
+    Question("constraints", "Constraints are honoured", constraining.check_constraints),
+    Question("strict", "Strict tools", constraining.check_strict),
+    Question("names", "Names of tools", offering.check_names),
+    Question("keywords", "Keywords of a tool's schema", offering.check_keywords),
+    Question("foreign_history", "Foreign ids and content null", conversing.check_foreign_history),
+    Question("midturn_system", "System message in the middle", conversing.check_midturn_system),
+    Question("error_bodies", "Errors say why", conversing.check_error_bodies),
+    Question("completion", "Raw completion", completing.check_completion),
+    Question("max_tokens", "The limit of an answer", sampling.check_max_tokens),
+    Question("effort", "The name of the effort", check_effort),
+    Question("stop", "stop", sampling.check_stop),
+    Question("temperature", "Temperature 0 repeats", sampling.check_temperature),
+    Question("seed", "seed", sampling.check_seed),
+    Question("max_tools", "Many tools at once", offering.check_max_tools),
     Question("shape", "Shape of calls"),
     Question("ids", "Ids of calls"),
     Question("reasoning_replay", "Reasoning goes back"),
 )
 TITLES = {question.slug: question.title for question in QUESTIONS}
-
-_ASKED: tuple[Ask, ...] = (
-    calling.check_choice_none,
-    calling.check_choice_required,
-    calling.check_choice_named,
-    calling.check_parallel,
-    calling.check_empty_arguments,
-    calling.check_unicode,
-    limiting.check_constraints,
-    limiting.check_strict,
-    offering.check_names,
-    offering.check_keywords,
-    conversing.check_foreign_history,
-    conversing.check_midturn_system,
-    conversing.check_error_bodies,
-    limiting.check_completion,
-    limiting.check_max_tokens,
-    check_effort,
-    limiting.check_stop,
-    limiting.check_temperature,
-    limiting.check_seed,
-    offering.check_max_tools,
-)
+_FIRST = ("prefix", "tools", "round_trip")  # told even of an endpoint that does not answer
 
 
 async def probe_first_use(prober: Prober) -> AsyncIterator[Check]:
@@ -102,14 +80,15 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
     yield _with_limit(tools, prober)
     yield check_round_trip(heard)
     if tools.blocked:
-        for question in QUESTIONS[3:]:
-            yield Check(question.slug, "unknown", "Not asked: the endpoint does not answer.")
+        for slug in TITLES:
+            if slug not in _FIRST:
+                yield Check(slug, "unknown", "Not asked: the endpoint does not answer.")
         return
     async for check in _compared(prober, heard, until):
         yield check
-    slugs = iter(question.slug for question in QUESTIONS[5:])
-    for ask in _ASKED:
-        yield await _within(prober, next(slugs), ask, until)
+    for question in QUESTIONS:
+        if question.ask is not None:
+            yield await _within(prober, question.slug, question.ask, until)
     yield check_shape(prober.exchanges)
     yield check_ids(prober.exchanges)
 

@@ -8,11 +8,10 @@ from toolbench.providers.listing import ExchangeFailed, list_models
 from toolbench.providers.probing.first_use import dropped, echo_wish
 from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
 from toolbench.providers.probing.shapes import raw_message, reasoning_field
-from toolbench.providers.probing.values import Check, untold
+from toolbench.providers.probing.values import Check, Outcome, untold
 
 FOREIGN, NINE = "call_probe_0123456789abcdef", "prb0a1b2c"
 NINE_PATTERN = "^[a-zA-Z0-9]{9}$"
-MESSAGES = "anthropic"  # a wire
 PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
 _MISSED = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
@@ -56,8 +55,8 @@ async def check_foreign_history(prober: Prober) -> Check:
         numbers = (*numbers, *heard.numbers)
         error = heard.error
         if error is None:
-            outcome = "passed" if call_id == FOREIGN and content is None else "failed"
-            return Check("foreign_history", "passed" if outcome == "passed" else "failed", said, learned, numbers)
+            outcome: Outcome = "passed" if call_id == FOREIGN and content is None else "failed"
+            return Check("foreign_history", outcome, said, learned, numbers)
         if error.infrastructure:
             return untold("foreign_history", error, numbers)
     said = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
@@ -79,7 +78,7 @@ _PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 
 async def check_midturn_system(prober: Prober) -> Check:
     """Whether a system message may stand in the middle of a conversation. Messages knows none, so nobody is asked."""
-    if prober.endpoint.wire == MESSAGES:
+    if prober.in_messages:
         said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
         return Check("midturn_system", "failed", said, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.probing.conversing import MESSAGES
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.values import Check, untold
 
@@ -28,7 +27,7 @@ _NAMES_IN_MESSAGES: Mapping[str, Pair] = {
 
 async def check_effort(prober: Prober) -> Check:
     """The first name under which nonsense is refused and sense is taken."""
-    names = _NAMES_IN_MESSAGES if prober.endpoint.wire == MESSAGES else _NAMES
+    names = _NAMES_IN_MESSAGES if prober.in_messages else _NAMES
     numbers: tuple[int, ...] = ()
     passed_over = 0
     for name, (nonsense, sense) in names.items():

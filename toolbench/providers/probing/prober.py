@@ -33,6 +33,7 @@ ECHO = ToolDefinition(
     {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
 )
 PING = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
+MESSAGES = "anthropic"  # a wire
 LIMIT = "max_tokens"  # the usual name of the limit of an answer
 ROOM = 512  # tokens: reasoning models think before they call
 LONGEST_WAIT = 5.0  # seconds between two attempts
@@ -149,6 +150,11 @@ class Prober:
             stream=wish.stream,
             wire=self.endpoint.wire,
         )
+
+    @property
+    def in_messages(self) -> bool:
+        """Whether the endpoint speaks Anthropic's Messages."""
+        return self.endpoint.wire == MESSAGES
 
     @property
     def wire(self) -> Wire:
