@@ -17,7 +17,7 @@ from toolbench.lab.reports.report_findings import Quirks, findings, findings_jso
 from toolbench.lab.reports.report_json import json_bytes
 from toolbench.lab.reports.report_labels import config_labels
 from toolbench.lab.reports.report_matrix import matrix_markdown
-from toolbench.lab.reports.report_rates import groups_json, rates_of
+from toolbench.lab.reports.report_rates import groups_json
 from toolbench.lab.reports.report_summary import ConfigReport, by_scenario, by_scenario_and_strategy, mark, summary
 from toolbench.lab.reports.report_trial import TrialReport, TrialWriter
 
@@ -114,7 +114,6 @@ class _Gathered:
             ConfigReport(
                 config=config,
                 label=writer.labels[config.pk],
-                rates=rates_of(cells[config.pk]),
                 groups=groups_json(cells[config.pk]),
                 policy=writer.policy(config, ""),
                 rows=self.rows.get(config.pk, []),

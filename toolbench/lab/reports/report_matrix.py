@@ -10,7 +10,7 @@ from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.matrix.matrix_export import SEVEN
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.reports.report_findings import Finding
-from toolbench.lab.reports.report_rates import rates_of
+from toolbench.lab.reports.report_rates import ConfigRates, rates_of
 from toolbench.lab.reports.report_summary import ConfigReport
 
 OURS = (
@@ -37,6 +37,7 @@ NOTES = (
     "scenarios only.",
     "A failed control is prompt brittleness, not a lack of tool calling.",
 )
+Line = tuple[ConfigReport, ConfigRates]
 
 
 def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[Finding]) -> str:
@@ -51,27 +52,27 @@ def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[C
         lines += ["", f"## {cell(group)}"] if len(groups) > 1 else []
         lines += ["", *_table(_within(reports, members))]
     if not groups:
-        lines += ["", *_table(reports)]
+        lines += ["", *_table(())]
     lines += ["", "## Findings", "", *(f"- {cell(one.sentence)}" for one in found), ""]
     return "\n".join(lines)
 
 
-def _within(reports: Sequence[ConfigReport], members: Sequence[Cell]) -> list[ConfigReport]:
+def _within(reports: Sequence[ConfigReport], members: Sequence[Cell]) -> list[Line]:
     """The same configurations with what these cells say alone; a configuration without any of them is left out."""
     scenarios = {one.scenario for one in members}
     return [
-        replace(report, rates=rates_of(own), rows=[row for row in report.rows if row["scenario"] in scenarios])
+        (replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]), rates_of(own))
         for report in reports
         if (own := [one for one in members if one.config_id == report.config.pk])
     ]
 
 
-def _table(reports: Sequence[ConfigReport]) -> Iterator[str]:
+def _table(lines: Sequence[Line]) -> Iterator[str]:
     columns = (*SEVEN, *OURS)
     yield _line(columns)
     yield f"|{'|'.join('---:' if name in _NUMBERS else '---' for name in columns)}|"
-    for report in sorted(reports, key=lambda report: (report.config.model_name, report.config.profile)):
-        yield _line([*_seven(report), *_ours(report)])
+    for report, rates in sorted(lines, key=lambda line: (line[0].config.model_name, line[0].config.profile)):
+        yield _line([*_seven(report), *_ours(report, rates)])
 
 
 def _seven(report: ConfigReport) -> list[str]:
@@ -101,8 +102,8 @@ def _most_common(found: Counter[str]) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _ours(report: ConfigReport) -> list[str]:
-    config, rates = report.config, report.rates
+def _ours(report: ConfigReport, rates: ConfigRates) -> list[str]:
+    config = report.config
     parts = (rates.overall, rates.tools, rates.control)
     both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)

@@ -13,7 +13,7 @@ from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.reports.report_labels import ConfigLabel
-from toolbench.lab.reports.report_rates import ConfigRates, alone, rates_of, why_not_pooled
+from toolbench.lab.reports.report_rates import alone, rates_of, why_not_pooled
 from toolbench.lab.reports.report_trial import TAG_TRANSFORM, reads_tags
 
 CONTROL = "chat_only"
@@ -32,12 +32,11 @@ _LANGUAGES = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """One configuration: its label, its sums, also by group of scenarios, and what was said of each trial that was
-    tried."""
+    """One configuration: its label, its rates and metrics by group of scenarios, and what was said of each trial that
+    was tried."""
 
     config: RunConfig
     label: ConfigLabel
-    rates: ConfigRates
     groups: JsonObject
     policy: Policy | None
     rows: Sequence[JsonObject]
