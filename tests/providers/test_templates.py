@@ -31,6 +31,7 @@ def request_url(slug: str) -> str:
         ("xai", "https://api.x.ai/v1/chat/completions"),
         ("ollama", "http://127.0.0.1:11434/v1/chat/completions"),
         ("vllm", "http://127.0.0.1:8000/v1/chat/completions"),
+        ("sglang", "http://127.0.0.1:30000/v1/chat/completions"),
         ("lm-studio", "http://127.0.0.1:1234/v1/chat/completions"),
         ("llama-cpp", "http://127.0.0.1:8080/v1/chat/completions"),
     ],
@@ -40,7 +41,7 @@ def test_a_template_gives_the_address_its_provider_documents(slug: str, address:
 
 
 def test_every_template_has_its_address_tested() -> None:
-    assert len(all_templates()) == 14
+    assert len(all_templates()) == 15
 
 
 def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:
