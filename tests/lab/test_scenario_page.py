@@ -24,6 +24,11 @@ def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
     assert get_scenario("happy_path", seed).kind == "parity"
 
 
+def test_a_rule_of_the_case_study_is_claimed_only_of_its_own_scenarios() -> None:
+    groups = {scenario.group for scenario in scenarios.all() if get_scenario(scenario.slug).published}
+    assert groups == {"tools", "control"}
+
+
 @pytest.mark.django_db
 def test_an_unknown_scenario_is_a_key_error() -> None:
     with pytest.raises(KeyError):

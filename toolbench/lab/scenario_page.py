@@ -1,5 +1,5 @@
-"""What the scenario pages show: prompts, tools and rules of one instance, the case study's own or one drawn from a
-seed."""
+"""What the scenario pages show: prompts, tools and rules of one instance, in the first wording (the case study's own,
+where it has the scenario) or drawn from a seed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,8 @@ class HeldBy:
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
     """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them, `held`
-    what the method constrained does not hold of them, by constraint."""
+    what the method constrained does not hold of them, by constraint. `published`: the case study has it, with a wording
+    and a rule of its own."""
 
     scenario: Scenario
     instance: Instance
@@ -41,6 +42,7 @@ class ScenarioPage:
     layer: str
     values: tuple[tuple[str, str], ...]
     rule: str
+    published: bool
     checks: tuple[str, ...]
     examples: tuple[str, ...]
     lint: tuple[Finding, ...]
@@ -71,6 +73,7 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         layer=_pretty(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
         rule=unanswered.rule,
+        published=unanswered.parity_pass is not None,
         checks=tuple(check.name for check in unanswered.checks),
         examples=tuple(scenarios.example_sets(slug)),
         lint=lint_tools(instance.tools),

@@ -15,7 +15,7 @@ def test_the_list_names_every_scenario(owner_client: Client) -> None:
 
 @pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.all()])
 def test_every_scenario_opens_and_draws(owner_client: Client, slug: str) -> None:
-    assert "own wording" in owner_client.get(f"/scenarios/{slug}/").content.decode()
+    assert "wording</h2>" in owner_client.get(f"/scenarios/{slug}/").content.decode()
     assert "drawn from seed 12" in owner_client.get(f"/scenarios/{slug}/?seed=12").content.decode()
 
 

@@ -25,7 +25,7 @@ UNTIL = [
     ("best", "until one configuration is the best"),
 ]
 INSTANCES = [
-    ("parity", "the case study's own wording; weather and intent take turns through a fixed list"),
+    ("parity", "the case study's own wording, else the first; weather and intent take turns through a fixed list"),
     ("drawn", "drawn anew for every repeat"),
 ]
 
