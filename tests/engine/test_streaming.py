@@ -137,10 +137,11 @@ def test_calls_without_ids_are_told_apart_by_arguments_that_ended(index: JsonObj
     assert [one.arguments for one in read([stream(*map(chunk, deltas))]).calls] == ['{"n":1}', '{"n":2}']
 
 
-def test_a_blank_id_is_kept_as_the_whole_answer_keeps_it() -> None:
+@pytest.mark.parametrize("given", ["", 7, 0])
+def test_an_odd_id_is_kept_as_the_whole_answer_keeps_it(given: str | int) -> None:
     decoder = StreamDecoder(lambda found: read_answer(SETUP, found, with_tools=True))
-    decoder.feed(chunk(call_delta("{", name="f", id="", index=0)) + chunk(call_delta("}", id="", index=0)))
-    assert [one["id"] for one in decoder.partial["tool_calls"]] == [""]
+    decoder.feed(chunk(call_delta("{", name="f", id=given, index=0)) + chunk(call_delta("}", id="", index=0)))
+    assert [one["id"] for one in decoder.partial["tool_calls"]] == [given]
 
 
 def test_calls_stand_in_the_order_of_their_indexes() -> None:

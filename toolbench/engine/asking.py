@@ -18,8 +18,6 @@ from toolbench.engine.text_json import TextJson
 from toolbench.engine.tools import ToolDefinition
 from toolbench.engine.watching import Watch
 
-__all__ = ["Asking", "Native", "Read", "ask_for"]
-
 
 class Asking(Protocol):
     """`prompt_version` names the instruction that is sent, "" for none."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json
+from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.merging import merged
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.messages import JsonObject, function_in
 from toolbench.engine.partial_json import JsonExtent
 
 Pieces = dict[str, list[Any]]
@@ -19,7 +19,7 @@ class CallParts:
 
     place: int
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
     type: str | None = None
     name: str = ""
     value: Any = None
@@ -49,15 +49,14 @@ class CallParts:
 
     def says_name_again(self, item: JsonObject) -> bool:
         """Whether a later delta has the name that is known already."""
-        function = item.get("function")
-        return isinstance(function, dict) and function.get("name") == self.name
+        return function_in(item).get("name") == self.name
 
     def add(self, item: JsonObject) -> str:
         """Takes a delta in; gives the piece of the arguments' text in it."""
-        function = item.get("function")
-        function = function if isinstance(function, dict) else {}
-        self.id = _said(self.id, item.get("id"))
-        self.type = _said(self.type, item.get("type"))
+        function = function_in(item)
+        given, kind = item.get("id"), item.get("type")
+        self.id = given if isinstance(given, str | int) and self.id in (None, "") else self.id
+        self.type = kind if isinstance(kind, str) and not self.type else self.type
         name = string_in(function.get("name"))
         self.name = self.name if name == self.name else self.name + name
         _keep(self.extra, item, ("index", "id", "type", "function"))
@@ -98,7 +97,7 @@ class DeltaCalls:
         self.faults: dict[str, None] = {}
         self.lone = False
         self._by_index: dict[int, CallParts] = {}
-        self._by_id: dict[str, CallParts] = {}
+        self._by_id: dict[str | int, CallParts] = {}
 
     def add(self, given: Any) -> Iterator[tuple[CallParts, str]]:
         """Takes the tool_calls of one delta; gives each call it speaks of with the piece of its arguments."""
@@ -123,7 +122,7 @@ class DeltaCalls:
 
     def _owner(self, item: JsonObject) -> CallParts:
         """The call that a delta speaks of, a new one where it opens one."""
-        index, given = item.get("index"), string_in(item.get("id"))
+        index, given = item.get("index"), _id_in(item)
         if isinstance(index, bool) or not isinstance(index, int):
             self.faults["stream_index_missing"] = None
             found = self._by_id.get(given) or (self.calls[-1] if self.calls else None)
@@ -148,11 +147,11 @@ class DeltaCalls:
 def _opens_another(call: CallParts, item: JsonObject) -> bool:
     """Whether a delta that would go on with `call` begins the next one: by an id of its own, or by a name and
     arguments where the call's are already whole."""
-    given = string_in(item.get("id"))
+    given = _id_in(item)
     if given and call.id:
         return given != call.id
-    function = item.get("function")
-    if not isinstance(function, dict) or not string_in(function.get("name")):
+    function = function_in(item)
+    if not string_in(function.get("name")):
         return False
     return bool(call.name) and function.get("arguments") not in (None, "") and call.closed
 
@@ -163,11 +162,7 @@ def _keep(extra: Pieces, given: JsonObject, known: tuple[str, ...]) -> None:
             extra.setdefault(key, []).append(value)
 
 
-def _said(known: str | None, given: Any) -> str | None:
-    """The first text that is not blank; a blank one where nothing else was said."""
-    return given if isinstance(given, str) and not known else known
-
-
-def string_in(value: Any) -> str:
-    """The value where it is a text, else ""."""
-    return value if isinstance(value, str) else ""
+def _id_in(item: JsonObject) -> str | int:
+    """Some endpoints count instead of naming; "" for anything that is no id."""
+    given = item.get("id")
+    return given if isinstance(given, str | int) else ""

@@ -108,8 +108,7 @@ class Outcome:
 @light(frozen=True, slots=True)
 class ExchangeError:
     """A failed exchange as a value. `code` is a row of providers/data/outcomes.json; `tool_support` is true when the
-    endpoint says
-    that this model or route cannot use tools."""
+    endpoint says that this model or route cannot use tools."""
 
     code: str
     message: str

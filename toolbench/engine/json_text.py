@@ -109,6 +109,11 @@ def copy_json(value: Any) -> Any:
     return marshal.loads(marshal.dumps(value))
 
 
+def string_in(value: Any) -> str:
+    """The value where it is a text, else ""."""
+    return value if isinstance(value, str) else ""
+
+
 def utf8_size(text: str) -> int:
     """Bytes of `text` in UTF-8; a lone surrogate counts three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -2,10 +2,9 @@
 leaves the others alone."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
-from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange
+from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange, function_in
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import Read, snippet
 from toolbench.engine.repairs import Repaired, repair
@@ -40,7 +39,7 @@ def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: b
     findings: list[Finding] = []
     errors: list[ParseError] = []
     for place, call in enumerate(calls):
-        written = _arguments(call)
+        written = function_in(call).get("arguments")
         read = read_arguments(written, policy.max_tool_args_bytes)
         reads.append(read if written is not None else None)  # an empty object will stand in its place
         if read.status != INVALID_JSON:
@@ -91,8 +90,3 @@ def repair_changes(before: str, found: Repaired, path: str) -> tuple[TransformCh
         TransformChange("argument", name, path, old if place == 0 else "", new if place == last else "")
         for place, name in enumerate(found.repairs)
     )
-
-
-def _arguments(call: JsonObject) -> Any:
-    function = call.get("function")
-    return function.get("arguments") if isinstance(function, dict) else None

@@ -89,11 +89,10 @@ class ParseError:
 @light(frozen=True, slots=True)
 class Turn:
     """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
-    `ignored_calls` were dropped
-    by the per-turn cap or because tools are off. `path` says how calls were read: tool_use, json_fallback,
-    constrained or text. `cut`: a stream broke off, and none of its calls is kept. `continues`: the endpoint paused and
-    wants to be asked to go on. `not_executed`: the answer means a call that is none, and nothing of it ran. `mode` is
-    how calls were asked for, as in ParseError; "" without tools."""
+    `ignored_calls` were dropped by the per-turn cap or because tools are off. `path` says how calls were read:
+    tool_use, json_fallback, constrained, template or text. `cut`: a stream broke off, and none of its calls is kept.
+    `continues`: the endpoint paused and wants to be asked to go on. `not_executed`: the answer means a call that is
+    none, and nothing of it ran. `mode` is how calls were asked for, as in ParseError; "" without tools."""
 
     message: Message
     text: str
@@ -150,6 +149,12 @@ class Envelope:
     data: JsonObject = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     errors: tuple[JsonObject, ...] = ()
+
+
+def function_in(call: JsonObject) -> JsonObject:
+    """The name and the arguments of a call in OpenAI's shape; {} where it has none."""
+    function = call.get("function")
+    return function if isinstance(function, dict) else {}
 
 
 def without_calls(message: Message) -> Message:

@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from toolbench.engine.messages import Finding, JsonObject
+from toolbench.engine.messages import Finding, JsonObject, function_in
 
 _CALLING = ("tool_calls", "function_call", "length")
-
-
-def _arguments(call: JsonObject) -> object:
-    function = call.get("function")
-    return function.get("arguments") if isinstance(function, dict) else None
 
 
 def remarks_on(calls: Sequence[JsonObject], text: str, finish_reason: str | None) -> Iterator[Finding]:
@@ -29,7 +24,7 @@ def remarks_on(calls: Sequence[JsonObject], text: str, finish_reason: str | None
         yield Finding("call_id_missing", "A call has no id and was given one.", "$.choices[0].message.tool_calls")
     elif len(set(ids)) < len(ids):
         yield Finding("call_id_repeated", "Calls share an id and were told apart.", "$.choices[0].message.tool_calls")
-    if any(_arguments(call) is None for call in calls):
+    if any(function_in(call).get("arguments") is None for call in calls):
         said = "A call has no arguments and was given an empty object."
         yield Finding("arguments_missing", said, "$.choices[0].message.tool_calls")
     if any(call.get("type") != "function" for call in calls):

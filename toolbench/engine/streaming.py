@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from toolbench.engine.delta_calls import DeltaCalls, string_in
+from toolbench.engine.delta_calls import DeltaCalls
 from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Delta
-from toolbench.engine.json_text import read_json
+from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.merging import merged
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn
 from toolbench.engine.reading import snippet

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Decoder, Said, TextCall, parse, render_conversation, stream, turns_of
 from toolbench.engine.json_text import read_json
-from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, without_calls
+from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, function_in, without_calls
 from toolbench.engine.reading import TROUBLE, Read, WrittenCall, openai_call, structured_calls, text_of
 from toolbench.engine.tools import ToolDefinition
 from toolbench.engine.watching import Watch
@@ -105,8 +105,7 @@ def _reasoning(message: Message) -> str:
 
 def _text_call(call: JsonObject) -> TextCall:
     """Arguments that are no object are written as an empty one."""
-    function = call.get("function")
-    function = function if isinstance(function, dict) else {}
+    function = function_in(call)
     arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:

@@ -15,7 +15,15 @@ from toolbench.engine.ids import ids_in, repaired_ids
 from toolbench.engine.json_text import encode_object, in_order, write_json
 from toolbench.engine.limits import calls_per_turn, check_tool_set
 from toolbench.engine.mending import mend_calls, mode_of, unread_calls
-from toolbench.engine.messages import JsonObject, Message, ReadArguments, ToolCall, TransformChange, Turn
+from toolbench.engine.messages import (
+    JsonObject,
+    Message,
+    ReadArguments,
+    ToolCall,
+    TransformChange,
+    Turn,
+    function_in,
+)
 from toolbench.engine.overrides import merge_options
 from toolbench.engine.policy import Policy
 from toolbench.engine.reading import text_of
@@ -277,20 +285,15 @@ def _repaired(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObjec
 
 
 def _renamed(call: JsonObject, new_id: str) -> JsonObject:
-    function = _function(call)
+    function = function_in(call)
     arguments = function.get("arguments")
     named = {**function, "name": _scalar(function.get("name")), "arguments": "{}" if arguments is None else arguments}
     return {**call, "id": new_id, "type": "function", "function": named}
 
 
 def _tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
-    function = _function(call)
+    function = function_in(call)
     return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"), read)
-
-
-def _function(call: JsonObject) -> JsonObject:
-    function = call.get("function")
-    return function if isinstance(function, dict) else {}
 
 
 def _scalar(value: Any) -> str:

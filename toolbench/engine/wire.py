@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolbench.engine.errors import BadJson, MalformedAnswer
-from toolbench.engine.json_text import read_json
+from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
 from toolbench.engine.reading import text_of
 from toolbench.engine.usage import read_usage
@@ -67,11 +67,11 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
     message, findings = _with_text(message)
     return Answer(
         message=message,
-        finish_reason=_text(choice.get("finish_reason")) or None,
+        finish_reason=string_in(choice.get("finish_reason")) or None,
         usage=read_usage(root.get("usage")),
-        upstream=_text(root.get("provider")),
-        model_echoed=_text(root.get("model")),
-        fingerprint=_text(root.get("system_fingerprint")),
+        upstream=string_in(root.get("provider")),
+        model_echoed=string_in(root.get("model")),
+        fingerprint=string_in(root.get("system_fingerprint")),
         findings=findings,
         cut=cut,
     )
@@ -117,7 +117,3 @@ def _with_text(message: Message) -> tuple[Message, tuple[Finding, ...]]:
         return {**message, "content": content or ""}, ()
     finding = Finding("content_not_text", f"content came as {type(content).__name__}", "$.choices[0].message.content")
     return {**message, "content": text_of(message)}, (finding,)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

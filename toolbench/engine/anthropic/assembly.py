@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolbench.engine.anthropic.answers import answer_in, chat_message
-from toolbench.engine.delta_calls import string_in
 from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Delta
-from toolbench.engine.json_text import read_json
+from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.messages import Finding, JsonObject, Message
 from toolbench.engine.reading import snippet
 from toolbench.engine.sse import DONE

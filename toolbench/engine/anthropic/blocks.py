@@ -6,7 +6,7 @@ from typing import Any
 from toolbench.engine.anthropic.changes import Changes
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.messages import JsonObject, Message, function_in
 from toolbench.engine.reading import structured_calls, text_of
 
 KEPT = "content_blocks"  # where an answer's own blocks stand in its chat message, to be sent back unchanged
@@ -99,8 +99,7 @@ def _text(block: JsonObject) -> str:
 
 
 def _tool_use(call: JsonObject, travelling_id: str, changes: Changes) -> JsonObject:
-    function = call.get("function")
-    function = function if isinstance(function, dict) else {}
+    function = function_in(call)
     given = function.get("arguments")
     value = _read_input(given)
     if value is None:

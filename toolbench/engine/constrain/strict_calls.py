@@ -6,7 +6,7 @@ from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.constrain.strict import without_added_nulls
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
-from toolbench.engine.messages import JsonObject, Message, TransformChange
+from toolbench.engine.messages import JsonObject, Message, TransformChange, function_in
 from toolbench.engine.native import Native, ToolChoice
 from toolbench.engine.reading import Read
 from toolbench.engine.tools import ToolDefinition
@@ -43,9 +43,9 @@ class StrictCalls(Native):
 
 
 def _without_nulls(call: JsonObject, schemas: Mapping[str, object]) -> JsonObject:
-    function = call.get("function")
-    given = function.get("arguments") if isinstance(function, dict) else None
-    if not isinstance(function, dict) or not isinstance(given, str) or "null" not in given:
+    function = function_in(call)
+    given = function.get("arguments")
+    if not isinstance(given, str) or "null" not in given:
         return call
     try:
         arguments = without_added_nulls(read_json(given), schemas.get(str(function.get("name"))))

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.messages import JsonObject, Message, function_in
 
 
 class FittingIds:
@@ -31,9 +31,7 @@ class FittingIds:
         given = call.get("id") if isinstance(call, dict) else None
         if not isinstance(given, str):
             return call
-        function = call.get("function")
-        name = str(function.get("name") or "") if isinstance(function, dict) else ""
-        fitting = self._fitting(given, name)
+        fitting = self._fitting(given, str(function_in(call).get("name") or ""))
         return call if fitting == given else {**call, "id": fitting}
 
     def _fitting(self, given: str, name: str) -> str:
