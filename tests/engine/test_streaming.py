@@ -207,8 +207,9 @@ def test_an_event_may_be_spread_over_several_lines() -> None:
     assert read([stream(spread, finish="stop")]).text == "a"
 
 
-def test_an_answer_that_came_in_one_piece_is_read_and_said_to_be_one() -> None:
-    turn = read([answer("Hi.")])
+@pytest.mark.parametrize("before", [b"", b"\n ", b"\xef\xbb\xbf"], ids=["", "blank", "byte order mark"])
+def test_an_answer_that_came_in_one_piece_is_read_and_said_to_be_one(before: bytes) -> None:
+    turn = read([bytes([byte]) for byte in before + answer("Hi.")])
     assert (turn.text, codes(turn)) == ("Hi.", ["stream_not_streamed"])
 
 

@@ -8,7 +8,7 @@ from toolbench.engine.errors import BadJson, PlanError
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.json_text import encode_json, read_json
 from toolbench.engine.messages import JsonObject, Message, TransformChange, Turn
-from toolbench.engine.sse import DONE, EventReader
+from toolbench.engine.sse import DONE, EventsOrWhole
 from toolbench.engine.streaming import StreamDecoder
 from toolbench.engine.wire import Answer, BodyDecoder
 
@@ -68,27 +68,19 @@ class TextDecoder:
         self._begin()
 
     def _begin(self) -> None:
-        self._events = EventReader()
-        self._whole: bytearray | None = None
-        self._started = False
+        self._answer = EventsOrWhole(stream=self._stream)
 
     @property
     def partial(self) -> Message:
         return self._chat.partial
 
     def feed(self, chunk: bytes) -> None:
-        if not self._started and (head := chunk.lstrip()):
-            self._started = True
-            self._whole = None if self._stream and head[:1] not in (b"{", b"[") else bytearray()
-        if self._whole is not None:
-            self._whole += chunk
-        else:
-            self._take(self._events.feed(chunk))
+        self._take(self._answer.feed(chunk))
 
     def close(self) -> Turn:
-        self._take(self._events.close())
-        if self._whole is not None:
-            self._chat.feed(self._rewritten(bytes(self._whole)))
+        self._take(self._answer.close())
+        if self._answer.whole is not None:
+            self._chat.feed(self._rewritten(bytes(self._answer.whole)))
         self._begin()
         return self._chat.close()
 

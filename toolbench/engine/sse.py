@@ -9,6 +9,7 @@ from toolbench.engine.json_text import read_json
 DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
+_UNDECIDED = tuple(_BOM[:size] for size in range(len(_BOM) + 1))
 
 
 class EventReader:
@@ -62,6 +63,37 @@ class EventReader:
         lines, self._pending = self._pending, []
         together = "\n".join(lines)
         yield from ([together] if len(lines) < 2 or is_whole(together) else lines) if lines else ()
+
+
+class EventsOrWhole:
+    """Reads an answer that was asked for as a `stream`: its events or, where it came in one piece all the same, its
+    bytes in `whole`, which is None for events. What was not asked for so is whole whatever it says."""
+
+    def __init__(self, *, stream: bool = True) -> None:
+        self.whole: bytearray | None = None if stream else bytearray()
+        self._events = EventReader()
+        self._undecided = stream
+        self._head = b""
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """The events that became whole with this chunk."""
+        if self._undecided:
+            chunk = self._head + chunk
+            begin = chunk.lstrip()
+            self._undecided = begin in _UNDECIDED
+            if self._undecided:
+                self._head = chunk
+                return iter(())
+            if begin.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+                self.whole = bytearray()
+        if self.whole is None:
+            return self._events.feed(chunk)
+        self.whole += chunk
+        return iter(())
+
+    def close(self) -> Iterator[str]:
+        """What the last events still say."""
+        return self._events.close()
 
 
 def is_whole(text: str) -> bool:

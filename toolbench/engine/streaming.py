@@ -13,7 +13,7 @@ from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.merging import merged
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn
 from toolbench.engine.reading import snippet
-from toolbench.engine.sse import DONE, EventReader
+from toolbench.engine.sse import DONE, EventsOrWhole
 from toolbench.engine.wire import Answer, answer_in, decode_answer, error_text
 
 _ONCE = ("model", "provider", "system_fingerprint")
@@ -67,10 +67,8 @@ class StreamDecoder:
         self._begin()
 
     def _begin(self) -> None:
-        self._events = EventReader()
+        self._answer = EventsOrWhole()
         self._assembly = self._assemble()
-        self._whole: bytearray | None = None
-        self._started = False
 
     @property
     def partial(self) -> Message:
@@ -79,19 +77,13 @@ class StreamDecoder:
         return self._assembly.message() if self._assembly.said else {}
 
     def feed(self, chunk: bytes) -> None:
-        if not self._started and (head := chunk.lstrip()):
-            self._started = True
-            self._whole = bytearray() if head[:1] in (b"{", b"[") else None
-        if self._whole is not None:
-            self._whole += chunk
-            return
-        self._take(self._events.feed(chunk))
+        self._take(self._answer.feed(chunk))
 
     def close(self) -> Turn:
         """Raises MalformedAnswer when the bytes are no answer. Either way the decoder is empty again, ready for
         another attempt."""
-        self._take(self._events.close())
-        whole, assembly = self._whole, self._assembly
+        self._take(self._answer.close())
+        whole, assembly = self._answer.whole, self._assembly
         self._begin()
         return self._read(_unstreamed(self._decode_whole(bytes(whole))) if whole is not None else assembly.answer())
 
