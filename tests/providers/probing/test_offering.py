@@ -41,7 +41,11 @@ def test_what_is_no_refusal_of_these_tools_teaches_nothing(refusal: int | str) -
 def test_a_pattern_that_a_refusal_names_is_believed_where_it_refuses_the_same() -> None:
     def narrow(functions: list[dict[str, Any]]) -> Answer | None:
         fine = all(re.fullmatch("[a-z0-9_]{1,32}", function["name"]) for function in functions)
-        return None if fine else fails(422, "tools.0.name: should match pattern '^[a-z0-9_]{1,32}$', see '^.*$'")
+        return (
+            None
+            if fine
+            else fails(422, "tools.0.name: should match pattern '^[a-z0-9_]{1,32}$', see '^.*$' and '^(([a-z]+)+)+!$'")
+        )
 
     assert offered(narrow).capabilities.name_pattern == "^[a-z0-9_]{1,32}$"
 
