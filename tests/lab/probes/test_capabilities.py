@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
@@ -33,6 +34,14 @@ def test_a_provider_declares_and_its_model_overrides() -> None:
 
 def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
     assert effective_of(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
+
+
+def test_what_a_probe_of_another_version_learned_is_left_out_where_it_cannot_be_read(owner_client: Client) -> None:
+    model = make_model()
+    probe = a_probe(model, learned={"supports_flight": True})
+
+    assert effective_of(model).capabilities.known() == {}
+    assert owner_client.get(f"/probes/{probe.pk}/").status_code == 200
 
 
 def test_a_probe_counts_for_seven_days() -> None:

@@ -171,3 +171,16 @@ def test_a_lost_wake_up_is_made_good_and_settling_twice_changes_nothing(model: M
     assert settle_all() == 1
     assert settle(model.pk) == 0
     assert run.configs.get().method == "native"
+
+
+def test_settings_that_this_version_no_longer_takes_end_their_own_trials_and_no_other_waits_longer(model: Model) -> None:
+    old, good = launched(model, methods=("auto",)), launched(model, methods=("auto",))
+    old.configs.update(layers=[["launch", {}], ["profile", {"a_key_of_before": 1}]])
+    Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
+
+    assert settle_all() == 2
+    assert (old.configs.get().method, good.configs.get().method) == ("none", "native")
+    trial = old.trials.first()
+    assert trial is not None
+    assert (trial.state, trial.outcome) == ("done", "na")
+    assert trial.sentence.startswith("Its settings are not taken any more: profile: a_key_of_before")

@@ -5,9 +5,9 @@ import json
 from django.db import transaction
 from django.utils.text import slugify
 
-from toolbench.engine.capabilities import read_capabilities
 from toolbench.engine.proposing import propose
 from toolbench.lab.models import Model, Preset, Probe
+from toolbench.lab.probes.capabilities import learned_by
 
 
 class NothingToAdopt(Exception):
@@ -19,7 +19,7 @@ def adopt(probe_id: int) -> Preset:
     """Counts for strategy production from the next launch on; runs keep what they froze. Adopting twice gives the same
     preset. Raises NothingToAdopt, Probe.DoesNotExist."""
     probe = Probe.objects.select_related("model").get(pk=probe_id)
-    proposal = propose(read_capabilities(probe.learned))
+    proposal = propose(learned_by(probe))
     if not proposal.patch:
         raise NothingToAdopt("This probe proposes nothing: the endpoint needs no preset, or could not be told.")
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Max, Sum
 from django.utils import timezone
@@ -56,15 +57,24 @@ def template_of(provider: Provider) -> str:
     return "llama-cpp" if provider.kind == Provider.Kind.LOCAL else provider.template
 
 
+def learned_by(probe: Probe) -> Capabilities:
+    """What the probe found out; nothing where another version wrote it down in words that this one cannot read."""
+    return _readable(probe.learned)
+
+
+def _readable(stored: Mapping[str, Any]) -> Capabilities:
+    try:
+        return read_capabilities(stored)
+    except UnreadableCapabilities:
+        return Capabilities()
+
+
 def _declared(model: Model) -> list[Told]:
     told = [one for one in (declared_by(template_of(model.provider)),) if one is not None]
     if model.constraint:
         own = Capabilities(constrained=(model.constraint,))
         told.append(Told("declared", own, "the model's row"))
-    try:
-        own = read_capabilities(model.capabilities)
-    except UnreadableCapabilities:
-        return told
+    own = _readable(model.capabilities)
     return [*told, Told("declared", own, "a person")] if own.known() else told
 
 
@@ -76,8 +86,7 @@ def _probed(models: Iterable[Model]) -> Mapping[int, list[Told]]:
     latest = {(probe.model_id, probe.kind): probe for probe in rows.order_by("finished_at").defer("checks")}
     told: dict[int, list[Told]] = defaultdict(list)
     for probe in sorted(latest.values(), key=lambda probe: probe.pk):
-        learned = read_capabilities(probe.learned)
-        told[probe.model_id].append(Told("probed", learned, f"probe {probe.pk}", probe.finished_at, probe.pk))
+        told[probe.model_id].append(Told("probed", learned_by(probe), f"probe {probe.pk}", probe.finished_at, probe.pk))
     return told
 
 

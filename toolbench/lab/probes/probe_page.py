@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import Sum
 
-from toolbench.engine.capabilities import read_capabilities
 from toolbench.engine.proposing import Proposal, propose
 from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.probes.capabilities import learned_by
 from toolbench.lab.steps.code_lines import Code, code_of
 from toolbench.providers.probing.conformance import QUESTIONS, TITLES
 
@@ -64,7 +64,7 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
         requests=probe.exchanges.count(),
         tokens=(sent["read"] or 0) + (sent["written"] or 0),
         cost=sent["cost"],
-        proposal=propose(read_capabilities(probe.learned)),
+        proposal=propose(learned_by(probe)),
         shown=_shown(probe, exchange),
     )
 

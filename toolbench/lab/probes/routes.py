@@ -10,6 +10,7 @@ from django.db import transaction
 
 from toolbench.engine.capabilities import Capabilities, Effective
 from toolbench.engine.capability_layers import PREFIX, capability_layers
+from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import resolve
 from toolbench.engine.presets import Layers
@@ -23,6 +24,7 @@ from toolbench.lab.probes.capabilities import effective_of
 from toolbench.lab.processes.waking import wake
 
 ROUTING = "routing"
+NO_METHOD = "none"  # of a configuration that waited for one
 _ABOVE = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
 _CHOSEN = ("preset ", "workaround ")
 _ENDED = (Run.State.CANCELLED, Run.State.CANCELLING, Run.State.FINISHED)
@@ -103,23 +105,32 @@ def settle_all() -> int:
 
 
 def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
+    """Frozen settings that this version no longer takes end what waits of the configuration, and of no other."""
+    try:
+        columns, why_not = _decided(config, effective)
+    except PolicyError as error:
+        columns, why_not = {"method": NO_METHOD}, f"Its settings are not taken any more: {error}"
+    RunConfig.objects.filter(pk=config.pk, method=AUTO).update(**columns, **support)
+    if why_not:
+        _refuse(config, why_not)
+
+
+def _decided(config: RunConfig, effective: Effective) -> tuple[dict[str, Any], str]:
+    """The columns of the decision, and why no method is left, "" where one is. Raises PolicyError."""
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
     layers = with_capabilities(layers, read_strategy(config.strategy).base, effective)
     chosen = way(layers, effective)
-    if chosen.method:
-        layers = with_route(layers, chosen)
-    RunConfig.objects.filter(pk=config.pk, method=AUTO).update(
-        method=chosen.method or "none",
-        layers=[[name, patch] for name, patch in layers],
-        policy_hash=policy_hash(resolve(layers).policy),
-        routing=routing_of(chosen, effective),
-        **support,
-    )
-    if not chosen.method:
-        refuse(config, chosen.reason)
+    layers = with_route(layers, chosen) if chosen.method else layers
+    columns = {
+        "method": chosen.method or NO_METHOD,
+        "layers": [[name, patch] for name, patch in layers],
+        "policy_hash": policy_hash(resolve(layers).policy),
+        "routing": routing_of(chosen, effective),
+    }
+    return columns, "" if chosen.method else chosen.reason
 
 
-def refuse(config: RunConfig, why: str) -> None:
+def _refuse(config: RunConfig, why: str) -> None:
     """Ends what waits of a configuration before its first request: not applicable, with the reason."""
     waiting = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
     cells: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))
