@@ -173,7 +173,9 @@ def test_a_lost_wake_up_is_made_good_and_settling_twice_changes_nothing(model: M
     assert run.configs.get().method == "native"
 
 
-def test_settings_that_this_version_no_longer_takes_end_their_own_trials_and_no_other_waits_longer(model: Model) -> None:
+def test_settings_that_this_version_no_longer_takes_end_their_own_trials_alone(
+    model: Model,
+) -> None:
     old, good = launched(model, methods=("auto",)), launched(model, methods=("auto",))
     old.configs.update(layers=[["launch", {}], ["profile", {"a_key_of_before": 1}]])
     Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})

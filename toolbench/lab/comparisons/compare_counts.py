@@ -48,7 +48,6 @@ class Compared:
     difference: Difference | None
     p: float | None
     withheld: bool
-    strata: int
     clustered: bool
     fewer: bool = False
 
@@ -165,7 +164,7 @@ def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
         _rate(reduce(add, side, Clustered()), stopping, withheld=withheld, clustered=clustered)
         for side, stopping in zip(sides, whole, strict=True)
     )
-    return Compared(first, second, found, found.p if found else None, withheld, len(keys), clustered)
+    return Compared(first, second, found, found.p if found else None, withheld, clustered)
 
 
 def _stopping(lines: Iterable[Line]) -> Stopping:
@@ -208,7 +207,7 @@ def paired(counts: Counts, keys: Sequence[Key]) -> Compared:
     withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
     found = None if withheld else found
     rates = [rate_of(k, n, withheld=withheld) for k, n in sums]
-    return Compared(rates[0], rates[1], found, found.p if found else None, withheld, len(keys), clustered=False)
+    return Compared(rates[0], rates[1], found, found.p if found else None, withheld, clustered=False)
 
 
 Pair = tuple[tuple[int, int], tuple[int, int]]

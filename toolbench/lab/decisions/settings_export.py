@@ -10,7 +10,6 @@ from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 
 UNNAMED_KEY = "API_KEY"
 NO_ADDRESS = "http://127.0.0.1"
-FILES = tuple(WRITERS)
 
 
 @dataclass(frozen=True, slots=True)

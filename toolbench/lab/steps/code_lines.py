@@ -27,7 +27,6 @@ class Code:
     lines: tuple[Line, ...]
     size: int
     cut: bool = False
-    is_json: bool = False
 
 
 def code_of(body: bytes, *, size: int | None = None) -> Code:
@@ -39,13 +38,13 @@ def code_of(body: bytes, *, size: int | None = None) -> Code:
         lines: Iterator[Line] = (Line(line) for line in text.splitlines())
     else:
         lines = _laid_out(value[0])
-    return _bounded(lines, whole, is_json=value is not None, cut=whole > len(body[:MOST_BYTES]))
+    return _bounded(lines, whole, cut=whole > len(body[:MOST_BYTES]))
 
 
 def code_of_value(value: Any) -> Code:
     """A JSON value, laid out."""
     size = len(json.dumps(value, default=str))
-    return _bounded(_laid_out(value), size, is_json=True, cut=False)
+    return _bounded(_laid_out(value), size, cut=False)
 
 
 def compared(left: Code, right: Code) -> tuple[Code, Code]:
@@ -76,14 +75,14 @@ def _below(path: str, wanted: Sequence[str]) -> bool:
     return bool(path) and any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in wanted)
 
 
-def _bounded(lines: Iterator[Line], size: int, *, is_json: bool, cut: bool) -> Code:
+def _bounded(lines: Iterator[Line], size: int, *, cut: bool) -> Code:
     kept: list[Line] = []
     for line in lines:
         if len(kept) == MOST_LINES:
-            return Code(tuple(kept), size, cut=True, is_json=is_json)
+            return Code(tuple(kept), size, cut=True)
         long = len(line.text) > LONGEST_LINE
         kept.append(replace(line, text=_without_nul(line.text[:LONGEST_LINE]) + (" …" if long else "")))
-    return Code(tuple(kept), size, cut=cut, is_json=is_json)
+    return Code(tuple(kept), size, cut=cut)
 
 
 def _without_nul(text: str) -> str:

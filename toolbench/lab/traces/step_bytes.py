@@ -11,7 +11,6 @@ from toolbench.lab.models import Step
 
 PAGE = 50_000  # bytes
 LONGEST_CHARACTER = 4  # bytes of UTF-8
-SIDES = ("request", "response")
 _SHOWN = {"\n": "\\n\n", "\t": "\\t", "\r": "\\r"}
 
 
