@@ -5,7 +5,6 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import request_for
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import filters, scenarios
@@ -111,20 +110,9 @@ def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
     assert ("preset short", {"max_turns": 2}) in plan.configs[0].layers
 
 
-@pytest.mark.parametrize(
-    ("strategy", "mode", "overrides", "held"),
-    [
-        ("default_tool_calling", "enforced", {}, "enforced"),
-        ("default_tool_calling", "disabled", {}, "disabled"),
-        ("default_tool_calling", "enforced", {"tool_use_mode": "relaxed"}, "relaxed"),
-        ("tool_use_disabled", "enforced", {}, "disabled"),
-    ],
-)
-def test_the_mode_that_was_asked_for_holds_but_where_a_preset_switches_tools_off(
-    strategy: str, mode: str, overrides: JsonObject, held: str
-) -> None:
-    request = request_for(make_model(), strategies=(strategy,), tool_use_mode=mode, overrides=overrides)
-    assert resolve(expand(request).configs[0].layers).policy.tool_use_mode == held
+def test_a_preset_leaves_the_mode_that_was_asked_for() -> None:
+    plan = expand(request_for(make_model(), strategies=("default_tool_calling",), tool_use_mode="enforced"))
+    assert resolve(plan.configs[0].layers).policy.tool_use_mode == "enforced"
 
 
 def test_everything_unknown_is_named_at_once_by_field() -> None:

@@ -5,11 +5,13 @@ import pytest
 
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.simulations import persona, simulation, worked
+from toolbench.engine.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
 from toolbench.lab.replays.what_if_plan import WhatIf
+from toolbench.lab.trials.plans import frozen_configs
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,6 +122,12 @@ def test_a_text_format_reads_calls_in_text() -> None:
     assert found.totals.before.k == 0
     assert {one.unknown_from for one, _ in found.changes} == {None}
     assert not any("calls no tool" in one.why for one, _ in found.changes)
+
+
+def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedProvider) -> None:
+    (config,) = frozen_configs(launched(scripted_model(scripted)).configs.values_list("pk", flat=True)).values()
+    asked = WhatIf(strategy="default_tool_calling").apply(config)
+    assert resolve(asked.layers).policy.tool_use_mode == "enforced"
 
 
 def test_an_unknown_scope_has_nothing_to_replay() -> None:

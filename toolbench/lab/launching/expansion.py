@@ -22,6 +22,7 @@ from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenarios, in_catalogue_order
 from toolbench.lab.planning.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.planning.policy_hash import policy_hash
+from toolbench.lab.planning.rules import LAUNCH, with_rules
 from toolbench.lab.planning.run_request import (
     ConfigChoice,
     LaunchRefused,
@@ -174,7 +175,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     layers = _layers(request, choice, found)
     effective = found.effective[choice.model]
     try:
-        layers = _with_rules(layers)
+        layers = with_rules(layers)
         layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective)
         chosen = _chosen(choice, layers, effective)
         layers = with_route(layers, chosen) if chosen and chosen.method else layers
@@ -212,7 +213,7 @@ def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route
 
 
 def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
-    """Lowest first. What the run asks of every configuration lies below the workarounds (but see _with_rules); what
+    """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
     the user wrote as overrides lies above all but the scenario."""
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
@@ -238,7 +239,7 @@ def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
     added = [*(own if words.base == "production" else ()), *words.more]
     layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
-    return (("launch", _asked(request, choice, found)), *layers)
+    return ((LAUNCH, _asked(request, choice, found)), *layers)
 
 
 def _preset(name: str, found: Found) -> JsonObject:
@@ -250,16 +251,6 @@ def _with_workarounds(layers: Layers, own: Layers) -> Layers:
     profile, preset and run."""
     place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:place], *own, *layers[place:])
-
-
-def _with_rules(layers: Layers) -> Layers:
-    """The mode and the failure policy that the run asks for, once more above presets and workarounds that say
-    otherwise; only tools that one of these switches off stay off. Raises PolicyError."""
-    place = next((at for at, (name, _) in enumerate(layers) if name == "run"), len(layers))
-    asked, below = resolve(layers[:1]).policy, resolve(layers[:place]).policy
-    wanted = {name: getattr(asked, name) for name in ("tool_use_mode", "tool_failure_policy")}
-    lost = {name: value for name, value in wanted.items() if getattr(below, name) not in (value, "disabled")}
-    return (*layers[:place], ("rules", lost), *layers[place:]) if lost else layers
 
 
 def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObject:

@@ -18,6 +18,7 @@ from toolbench.engine.presets import (
     preset_names,
 )
 from toolbench.lab.models import Preset, RunConfig
+from toolbench.lab.planning.rules import with_rules
 from toolbench.lab.trials.plans import FrozenConfig
 
 LIMITS = ("max_turns", "max_tool_calls_per_turn", "max_tool_args_bytes", "max_tool_output_bytes")
@@ -91,7 +92,7 @@ class WhatIf:
         place = next((at for at, (name, _) in enumerate(kept) if name in ("profile", "run")), len(kept))
         high = next((at for at, (name, _) in enumerate(kept) if name == "run"), len(kept))
         lower, chosen = _layers_of(self.strategy, config)
-        return (*kept[:place], *lower, *kept[place:high], *chosen, *kept[high:])
+        return with_rules((*kept[:place], *lower, *kept[place:high], *chosen, *kept[high:]))
 
 
 def without(layers: Layers, names: Iterable[str]) -> Layers:

@@ -1,0 +1,38 @@
+import pytest
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy import resolve
+from toolbench.engine.presets import preset
+from toolbench.lab.planning.rules import with_rules
+
+RELAXED = ("preset default_tool_calling", preset("default_tool_calling"))
+OFF = ("workaround tool_use_disabled", preset("tool_use_disabled"))
+Layer = tuple[str, JsonObject]
+
+
+def launched(mode: str) -> Layer:
+    return "launch", {"tool_use_mode": mode, "tool_failure_policy": "fatal"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "mode"),
+    [
+        ((launched("required"), RELAXED), "enforced"),
+        ((launched("disabled"), RELAXED), "disabled"),
+        ((launched("enforced"), OFF), "disabled"),
+        ((launched("enforced"), RELAXED, ("run", {"tool_use_mode": "relaxed"})), "relaxed"),
+        ((("import", {}), RELAXED), "relaxed"),
+    ],
+    ids=["enforced", "disabled", "switched off", "overridden", "nothing was asked for"],
+)
+def test_what_the_launch_asked_for_stands_above_presets_and_below_overrides(
+    layers: tuple[Layer, ...], mode: str
+) -> None:
+    ruled = with_rules(layers)
+    assert resolve(ruled).policy.tool_use_mode == mode
+    assert with_rules(ruled) == ruled
+
+
+def test_layers_that_say_nothing_else_stay_as_they_are() -> None:
+    layers = (launched("relaxed"), RELAXED)
+    assert with_rules(layers) == layers

@@ -1,0 +1,19 @@
+"""A run's rules, its tool use mode and its failure policy, held against presets that say otherwise."""
+
+from toolbench.engine.policy import resolve
+from toolbench.engine.presets import Layers
+
+LAUNCH, RULES, RUN = "launch", "rules", "run"
+_KEYS = ("tool_use_mode", "tool_failure_policy")
+
+
+def with_rules(layers: Layers) -> Layers:
+    """The layers with what the launch asked for once more above presets and workarounds, where one says otherwise, and
+    below the run's overrides; only tools that one of these switches off stay off. Raises PolicyError."""
+    rest = tuple(layer for layer in layers if layer[0] != RULES)
+    place = next((at for at, (name, _) in enumerate(rest) if name == RUN), len(rest))
+    launched = [layer for layer in rest if layer[0] == LAUNCH]
+    asked, below = resolve(launched).policy, resolve(rest[:place]).policy
+    wanted = {key: getattr(asked, key) for key in _KEYS if any(key in patch for _, patch in launched)}
+    lost = {key: value for key, value in wanted.items() if getattr(below, key) not in (value, "disabled")}
+    return (*rest[:place], (RULES, lost), *rest[place:]) if lost else rest
