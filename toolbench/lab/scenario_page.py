@@ -16,8 +16,9 @@ from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.planning.whole_numbers import whole_number
 
-MOST_DIGITS = 9
+MOST_SEED = 999_999_999
 NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
 
 
@@ -61,9 +62,8 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
     """The parity instance, or the one drawn from `seed`. Raises KeyError for an unknown slug. No query but for a
     case."""
     scenario = find_scenario(slug)
-    drawn = seed.isascii() and seed.isdigit() and len(seed) <= MOST_DIGITS
-    number = int(seed) if drawn else 0
-    kind = "drawn" if drawn else "parity"
+    drawn = whole_number(seed, most=MOST_SEED)
+    number, kind = (0, "parity") if drawn is None else (drawn, "drawn")
     instance = scenario.draw(number, kind=kind)
     unanswered = scenario.judge(instance, NOTHING, scenario.open(instance))
     return ScenarioPage(

@@ -7,6 +7,7 @@ from datetime import date
 from urllib.parse import urlencode
 
 from toolbench.lab.matrix.matrix_query import Query
+from toolbench.lab.planning.whole_numbers import whole_number
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
@@ -52,7 +53,7 @@ class CompareQuery:
             "metric": _given(query, "metric") not in ("", *METRICS),
             "kind": _given(query, "kind") not in KINDS,
             "how": _given(query, "how") not in HOWS,
-            "points": bool(points) and not _is_number(points, 50),
+            "points": bool(points) and whole_number(points, least=1, most=50) is None,
         }
         ignored += [name for name, is_wrong in wrong.items() if is_wrong]
         return cls(
@@ -103,9 +104,9 @@ def _axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
 
 def _is_readable(axis: str, value: str) -> bool:
     if axis in NAMES_RUNS:
-        return all(_is_number(part, 10**15) for part in value.split(","))
+        return None not in (whole_number(part, least=1) for part in value.split(","))
     if axis == "published":
-        return _is_number(value.removeprefix("p"), 10_000, least=0)
+        return whole_number(value.removeprefix("p"), most=10_000) is not None
     if axis == "stream":
         return value in (STREAMED, WHOLE)
     return axis != "day" or _is_day(value)
@@ -117,10 +118,6 @@ def _is_day(value: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_number(text: str, most: int, least: int = 1) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 17 and least <= int(text) <= most
 
 
 def _given(query: Query, name: str) -> str:

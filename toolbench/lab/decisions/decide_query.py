@@ -1,11 +1,10 @@
 """What the decision page's address asks for. Unreadable values are dropped and named, never an error."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urlencode
 
 from toolbench.evals.qualifying import WANTS, Rule
-from toolbench.lab.matrix.matrix_query import Query
+from toolbench.lab.matrix.matrix_query import Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo")
 SUCCESS, WITHIN = "90", "20"
@@ -30,15 +29,14 @@ class DecideQuery:
     @classmethod
     def from_query(cls, query: Query) -> "DecideQuery":
         given = {name: query.get(name, "").replace("\0", "").strip()[:200] or usual for name, usual in DEFAULTS.items()}
-        parts = [part for value in query.getlist("run") for part in value.split(",") if part][:50]
-        runs = tuple(dict.fromkeys(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 16))
+        runs, unread = read_runs(query.getlist("run"))
         given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
         wrong = {
             "scope": given["scope"] not in SCOPES or (given["scope"] == "runs" and not runs),
             "want": given["want"] not in ("", *WANTS),
             "success": _number(given["success"], 1, 99.9) is None,
             "within": given["within"] != NO_LIMIT and _number(given["within"], 0.001, 86_400) is None,
-            "run": len(runs) < len(set(parts)),
+            "run": unread,
         }
         kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
         ignored = tuple(name for name, is_wrong in wrong.items() if is_wrong)
@@ -65,9 +63,7 @@ class DecideQuery:
     def query(self, **changes: object) -> str:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        pairs = [(name, values[name]) for name, usual in DEFAULTS.items() if values[name] != usual]
-        runs = values["runs"] if values["scope"] == "runs" else ()
-        return urlencode([*pairs, *(("run", run) for run in _each(runs))])
+        return query_string(values, DEFAULTS)
 
 
 def _number(text: str, least: float, most: float) -> float | None:
@@ -76,7 +72,3 @@ def _number(text: str, least: float, most: float) -> float | None:
     except ValueError:
         return None
     return number if least <= number <= most else None
-
-
-def _each(value: object) -> Iterable[object]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()

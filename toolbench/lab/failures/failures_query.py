@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from toolbench.lab.planning.whole_numbers import whole_number
+
 SCOPES = ("real", "demo")
 
 
@@ -18,11 +20,11 @@ class FailuresQuery:
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "FailuresQuery":
         scope, run = query.get("scope", "").strip(), query.get("run", "").strip()
-        is_run = run.isascii() and run.isdigit() and len(run) < 16
-        wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and not is_run}
+        run_id = whole_number(run)
+        wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and run_id is None}
         return cls(
             scope=scope if scope in SCOPES else "real",
-            run=int(run) if is_run else None,
+            run=run_id,
             ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
         )
 

@@ -15,6 +15,7 @@ from toolbench.lab.launching.expansion import METHODS, expand
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenario, own_cases
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.whole_numbers import whole_number
 
 MOST_CASES = 200  # of one's own, to choose from
 Layers = tuple[tuple[str, JsonObject], ...]
@@ -37,17 +38,13 @@ class PolicyChoice:
             return query.get(key, "").replace("\0", "")[:80] or usual
 
         return cls(
-            config=_id(query.get("config", "")),
-            model=_id(query.get("model", "")),
+            config=whole_number(query.get("config", "")),
+            model=whole_number(query.get("model", "")),
             profile=name("profile", "default"),
             strategy=name("strategy", "production"),
             method=name("method", "native"),
             scenario=name("scenario", "happy_path"),
         )
-
-
-def _id(given: str) -> int | None:
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """What the matrix's address asks for. Unreadable values are dropped and named, never an error."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlencode
 
 from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.planning.whole_numbers import whole_number
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGETS = (80, 90, 95)
 SPLIT = "each"
+MOST_RUNS = 50
 DEFAULTS: Mapping[str, object] = {
     "scope": "",
     "metric": "given",
@@ -47,7 +49,7 @@ class MatrixQuery:
     @classmethod
     def from_query(cls, query: Query) -> "MatrixQuery":
         given = {name: query.get(name, "").replace("\0", "").strip()[:200] for name in DEFAULTS}
-        runs, unread = _runs(query.getlist("run"))
+        runs, unread = read_runs(query.getlist("run"))
         scope = given["scope"] or ("runs" if runs else "")
         wrong = {
             "scope": bool(scope) and scope not in SCOPES,
@@ -70,17 +72,18 @@ class MatrixQuery:
     def query(self, **changes: object) -> str:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        pairs = [(name, values[name]) for name, usual in DEFAULTS.items() if values[name] != usual]
-        runs = values["runs"] if values["scope"] == "runs" else ()
-        return urlencode([*pairs, *(("run", run) for run in _each(runs))])
+        return query_string(values, DEFAULTS)
 
 
-def _each(value: object) -> Iterable[object]:
-    return value if isinstance(value, tuple) else ()
+def read_runs(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+    """The first MOST_RUNS ids, and whether something was none."""
+    parts = [part for value in given for part in value.split(",") if part][:MOST_RUNS]
+    found = [whole_number(part) for part in parts]
+    return tuple(dict.fromkeys(one for one in found if one is not None)), None in found
 
 
-def _runs(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """Run ids, and whether something was no id."""
-    parts = [part for value in given for part in value.split(",") if part][:50]
-    good = [part for part in parts if part.isascii() and part.isdigit() and len(part) < 16]
-    return tuple(dict.fromkeys(int(part) for part in good)), len(good) < len(parts)
+def query_string(values: Mapping[str, object], usual: Mapping[str, object]) -> str:
+    """Those that are not as usual; `runs` only where the scope is theirs."""
+    pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
+    runs = values["runs"] if values["scope"] == "runs" else ()
+    return urlencode([*pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])

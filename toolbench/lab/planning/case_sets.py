@@ -7,10 +7,10 @@ from django.db.models import Count, Q
 from django.db.models.functions import Lower
 
 from toolbench.lab.models import Case, CaseSet
+from toolbench.lab.planning.whole_numbers import whole_number
 
 PREFIX = "set:"
 MANY = 20  # cases, from which on one trial of each is proposed
-_MOST_DIGITS = 18
 
 
 class NoSuchSet(Exception):
@@ -85,6 +85,6 @@ def _members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
 
 def _numbers(words: Iterable[str]) -> Iterator[tuple[int, str]]:
     for word in words:
-        number = word.removeprefix(PREFIX)
-        if number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS:
-            yield int(number), word
+        number = whole_number(word.removeprefix(PREFIX))
+        if number is not None:
+            yield number, word

@@ -6,6 +6,7 @@ from django.db.models import Sum
 
 from toolbench.engine.proposing import Proposal, propose
 from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.capabilities import learned_by
 from toolbench.lab.steps.code_lines import Code, code_of
 from toolbench.providers.probing.conformance import QUESTIONS, TITLES
@@ -82,9 +83,8 @@ def _line(check: dict[str, object]) -> CheckLine:
 
 
 def _shown(probe: Probe, number: str) -> Shown | None:
-    if not (number.isascii() and number.isdigit() and len(number) < 6):
-        return None
-    found = probe.exchanges.filter(ordinal=int(number)).order_by("-execution").first()
+    ordinal = whole_number(number)
+    found = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
     if found is None:
         return None
     return Shown(found, code_of(bytes(found.request)), code_of(bytes(found.response)))

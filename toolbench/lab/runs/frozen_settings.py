@@ -10,6 +10,7 @@ from toolbench.engine.messages import Finding
 from toolbench.engine.policy import resolve
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.known_scenarios import find_scenarios
+from toolbench.lab.planning.whole_numbers import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class FrozenSettings:
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
     """Of the configuration with that id, else of the run's first; None for a run without any. One or two queries."""
     own = RunConfig.objects.filter(run_id=run_id)
-    named = own.filter(pk=int(config)).first() if config.isdecimal() and len(config) < 19 else None
+    number = whole_number(config)
+    named = None if number is None else own.filter(pk=number).first()
     shown = named or own.first()
     return _settings(shown, scenario) if shown else None
 

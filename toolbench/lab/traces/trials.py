@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
 from toolbench.lab.models import Trial
+from toolbench.lab.planning.whole_numbers import whole_number
 
 PAGE_SIZE = 50
 COUNT_LIMIT = 10_000
@@ -110,15 +111,11 @@ STREAMED, WHOLE = "streamed", "whole"
 def _read(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in IDS:
-        return int(given) if _is_id(given) else None
+        return whole_number(given)
     if name == "runs":
-        return given if all(_is_id(part) for part in given.split(",")) else None
+        return given if None not in map(whole_number, given.split(",")) else None
     allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS), "stream": (STREAMED, WHOLE)}.get(name, (given,))
     return given if given in allowed else None
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 COLUMNS = {

@@ -14,10 +14,10 @@ from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
 from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for
 from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand, launch
 from toolbench.lab.models import Case
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.forms.launch import Answer
 
 MOST_SAID = 20
-MOST_DIGITS = 19
 LARGEST_FILE = 20_000_000
 TOOLS = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
 EXPECT = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
@@ -69,11 +69,12 @@ class CaseForm(forms.Form):
     @classmethod
     def begun(cls, data: QueryDict | None, trial: str = "") -> tuple["CaseForm", str]:
         """As it is typed, else filled in from a trial with a sentence about it, else blank. Raises NotMade."""
-        if trial and not (trial.isdecimal() and len(trial) < MOST_DIGITS):
-            raise NotMade(f"There is no trial {trial[:MOST_DIGITS]}.")
-        if data is not None or not trial:
+        number = whole_number(trial)
+        if trial and number is None:
+            raise NotMade(f"There is no trial {trial[:20]}.")
+        if data is not None or number is None:
             return cls(data), ""
-        draft, note = draft_from_trial(int(trial))
+        draft, note = draft_from_trial(number)
         return cls.of(draft), note
 
     @classmethod

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.runs import controlling
 
 LIVE_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
@@ -98,9 +99,10 @@ def _count(values: Mapping[str, str], name: str) -> int | None:
     text = values.get(name, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16 and int(text)):
+    number = whole_number(text, least=1)
+    if number is None:
         raise controlling.Refused(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
-    return int(text)
+    return number
 
 
 PLAIN: dict[str, Callable[[int, Mapping[str, str]], str]] = {

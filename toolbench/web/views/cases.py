@@ -13,6 +13,7 @@ from toolbench.lab.cases.case_page import get_case, get_case_sets, get_own_case
 from toolbench.lab.cases.case_transfer import write_cases
 from toolbench.lab.cases.casework import NoSuchCase, delete_case, find_case
 from toolbench.lab.planning.case_sets import NoSuchSet, set_privacy
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
 from toolbench.web.pages import page
 
@@ -31,7 +32,7 @@ def new(request: HttpRequest) -> HttpResponse:
         form, note = CaseForm.begun(request.POST or None, source)
     except NotMade as error:
         raise Http404(str(error)) from None
-    case = form.save(from_trial=int(source) if source else None) if request.method == "POST" else None
+    case = form.save(from_trial=whole_number(source)) if request.method == "POST" else None
     if case is None:
         context = {"form": form, "trying": trying, "note": note}
         return page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)

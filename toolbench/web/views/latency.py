@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.runs.latency import METRICS, get_latency
 from toolbench.web.charts import latency_chart, with_inline_styles
 
@@ -11,7 +12,6 @@ from toolbench.web.charts import latency_chart, with_inline_styles
 @require_safe
 @with_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    run = request.GET.get("run", "")
-    page = get_latency(int(run) if run.isdecimal() and len(run) < 19 else None, request.GET.get("metric", "trial"))
+    page = get_latency(whole_number(request.GET.get("run", "")), request.GET.get("metric", "trial"))
     metrics = {name: title for name, (title, _) in METRICS.items()}
     return render(request, "latency/show.html", {"page": page, "metrics": metrics, "chart": latency_chart(page)})

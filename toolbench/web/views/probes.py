@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.planning.run_request import ConfirmationNeeded
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.adopting import NothingToAdopt
 from toolbench.lab.probes.adopting import adopt as adopt_preset
 from toolbench.lab.probes.probe_page import get_probe_page
@@ -26,10 +27,8 @@ def start(request: HttpRequest, model_id: int) -> HttpResponse:
 def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
     provider = get_object_or_404(Provider, pk=provider_id)
-    agreed = request.POST.get("agreed", "")
-    number = int(agreed) if agreed.isascii() and agreed.isdigit() and len(agreed) < 9 else 0
     try:
-        probes = ask_probes(provider_id, agreed=number)
+        probes = ask_probes(provider_id, agreed=whole_number(request.POST.get("agreed", "")) or 0)
     except ConfirmationNeeded as needed:
         return page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")

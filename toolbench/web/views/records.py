@@ -21,6 +21,7 @@ from toolbench.lab.decisions.records import (
 )
 from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused
 from toolbench.lab.models import DecisionRecord
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.exports import WRITERS
 from toolbench.web.pages import page
 
@@ -85,7 +86,7 @@ def _carry_out(record: DecisionRecord, values: QueryDict, owner: User | None) ->
     if values.get("action") == "keep":
         keep(record)
         return "Kept: the confirmation is what this record reports."
-    run = confirm(record, owner=owner, trials=_trials(values.get("trials", "")), agreed="agreed" in values)
+    run = confirm(record, owner=owner, trials=whole_number(values.get("trials", "")) or 0, agreed="agreed" in values)
     return f"Run {run.pk} tries the leader on fresh trials; only its result will be reported."
 
 
@@ -94,10 +95,6 @@ def _found(record_id: int) -> DecisionRecord:
     if record is None:
         raise Http404(f"There is no decision record {record_id}.")
     return record
-
-
-def _trials(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _owner(request: HttpRequest) -> User | None:

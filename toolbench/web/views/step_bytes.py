@@ -4,6 +4,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.models import Step
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.step_bytes import get_bytes, get_bytes_page
 from toolbench.web.pages import page
 
@@ -13,9 +14,8 @@ _GONE = "There is no such step; its run may have been deleted."
 @require_safe
 def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     """GET /steps/<id>/<request|response>/?page="""
-    number = request.GET.get("page", "1")
     try:
-        found = get_bytes_page(step_id, side, int(number) if number.isdecimal() and len(number) < 9 else 1)
+        found = get_bytes_page(step_id, side, whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
         raise Http404(_GONE) from None
     return page(request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1})

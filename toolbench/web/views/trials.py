@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.failures.failures_page import get_cause
 from toolbench.lab.failures.trial_causes import get_trial_causes
 from toolbench.lab.models import Trial
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.annotating import annotate
 from toolbench.lab.traces.trace import get_trace
 from toolbench.lab.traces.trials import OUTCOMES, SORTS, TrialFilter, get_trials
@@ -21,8 +22,7 @@ SHOWN = {"outcome", "sort", "search", *OF_RUN}
 @require_safe
 def list(request: HttpRequest) -> HttpResponse:
     asked = TrialFilter.from_query(request.GET)
-    number = request.GET.get("page", "1")
-    found = get_trials(asked, int(number) if number.isdecimal() and len(number) < 9 else 1)
+    found = get_trials(asked, whole_number(request.GET.get("page", "")) or 1)
     shown = SHOWN if asked.run else SHOWN - OF_RUN
     context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
     context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
