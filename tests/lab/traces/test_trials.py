@@ -16,7 +16,14 @@ def test_a_filter_survives_the_way_through_the_address() -> None:
     assert TrialFilter.from_query(QueryDict(asked.query())) == asked
 
 
-@pytest.mark.parametrize("query", ["run=x", "run=9999999999999999999999", "outcome=best", "sort=random", "run=%00"])
+def test_a_long_list_of_runs_and_a_long_signature_survive_it_whole() -> None:
+    asked = TrialFilter(runs=",".join(str(100_000 + number) for number in range(50)), cluster="x" * 240)
+    assert TrialFilter.from_query(QueryDict(asked.query())) == asked
+
+
+@pytest.mark.parametrize(
+    "query", ["run=x", "run=9999999999999999999999", "outcome=best", "sort=random", "run=%00", f"runs={'1,' * 600}1"]
+)
 def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
     asked = TrialFilter.from_query(QueryDict(query))
     assert asked.ignored == (query.split("=")[0],) or query == "run=%00"

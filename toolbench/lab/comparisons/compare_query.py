@@ -26,6 +26,7 @@ NONE = "none"
 STREAMED, WHOLE = "streamed", "whole"
 POINTS = 7
 NAMES_RUNS = ("run", "config")
+LONGEST = 1_000  # characters of a value; cut, a list of runs would end in another run
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
     found = {}
     for axis in AXES:
         value = _given(query, prefix + axis)
-        if value and not _is_readable(axis, value):
+        if value and (len(value) > LONGEST or not _is_readable(axis, value)):
             ignored.append(prefix + axis)
         elif value:
             found[axis] = value
@@ -121,4 +122,4 @@ def _is_day(value: str) -> bool:
 
 
 def _given(query: Query, name: str) -> str:
-    return query.get(name, "").replace("\0", "").strip()[:200]
+    return query.get(name, "").replace("\0", "").strip()

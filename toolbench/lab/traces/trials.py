@@ -13,6 +13,7 @@ from toolbench.lab.planning.whole_numbers import whole_number
 
 PAGE_SIZE = 50
 COUNT_LIMIT = 10_000
+LONGEST = 1_000  # characters of a value: many runs, or the signature of a cluster
 
 FAILED_FIRST = Case(
     When(outcome=Trial.Outcome.FAIL, then=Value(0)),
@@ -65,10 +66,10 @@ class TrialFilter:
         values: dict[str, Any] = {}
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
-            given = query.get(name, "").strip().replace("\0", "")[:200]
+            given = query.get(name, "").strip().replace("\0", "")
             if not given:
                 continue
-            value = _read(name, given)
+            value = _read(name, given) if len(given) <= LONGEST else None
             if value is None:
                 ignored.append(name)
             else:
