@@ -81,6 +81,16 @@ def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
     controlling.resume(run.pk)
 
 
+def test_a_cap_that_no_column_takes_is_refused_and_raised_caps_of_a_run_that_goes_on_are_as_they_were() -> None:
+    run = launched(make_model(), request_cap=10)
+    with pytest.raises(Refused, match="at most 2,147,483,647 requests"):
+        controlling.resume_above(run.pk, request_cap=10**15, token_cap=None)
+    with pytest.raises(Refused, match="is not paused"):
+        controlling.resume_above(run.pk, request_cap=20, token_cap=None)
+    run.refresh_from_db()
+    assert run.request_cap == 10
+
+
 def test_retrying_queues_exactly_the_errored_trials() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 2, "fail": 2, "infra": 3, "na": 1, "cancelled": 1})

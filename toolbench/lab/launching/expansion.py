@@ -24,6 +24,7 @@ from toolbench.lab.planning.paying import FREE_KINDS, is_applicable, most_reques
 from toolbench.lab.planning.policy_hash import policy_hash
 from toolbench.lab.planning.rules import LAUNCH, with_rules
 from toolbench.lab.planning.run_request import (
+    LARGEST_CAP,
     ConfigChoice,
     LaunchRefused,
     Plan,
@@ -122,8 +123,8 @@ def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
         except UntilRefused as refused:
             errors["until"].append(str(refused))
     for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
-        if cap is not None and not 1 <= cap < 2**31:
-            errors[name].append("A cap must be a whole number from 1; leave it empty for none.")
+        if cap is not None and not 1 <= cap <= LARGEST_CAP:
+            errors[name].append(f"A cap is a whole number from 1 to {LARGEST_CAP:,}; leave it empty for none.")
     if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
         errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
     if request.instance_kind not in ("parity", "drawn"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
+LARGEST_CAP = 2**31 - 1  # that a column takes
 STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 

@@ -16,6 +16,7 @@ from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.planning.run_request import LARGEST_CAP
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.runs.resending import repeat_for_noise, repeat_run
 from toolbench.lab.trials.finishing import cancel_queued, finish_runs
@@ -60,7 +61,7 @@ def resume(run_id: int) -> None:
     if run.token_cap is not None and run.tokens_used >= run.token_cap:
         raise Refused(f"The cap of {run.token_cap} tokens is reached: raise it first.")
     _change(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
-    _wake(run_id)
+    transaction.on_commit(lambda: _wake(run_id))
 
 
 def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
@@ -69,7 +70,16 @@ def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -
     for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
         if cap is not None and cap <= used:
             raise Refused(f"{used} {name} are used already: the cap has to be higher.")
+        if cap is not None and cap > LARGEST_CAP:
+            raise Refused(f"A cap is at most {LARGEST_CAP:,} {name}; leave it empty for none. Nothing was changed.")
     Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
+
+
+@transaction.atomic
+def resume_above(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+    """Sets both caps of a paused run and resumes it; where either is refused, neither is done."""
+    raise_caps(run_id, request_cap=request_cap, token_cap=token_cap)
+    resume(run_id)
 
 
 def retry_errored(run_id: int, *, agreed: int = 0) -> int:

@@ -71,8 +71,7 @@ def _retry(run_id: int, values: Mapping[str, str]) -> str:
 
 def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _count(values, "request_cap"), _count(values, "token_cap")
-    controlling.raise_caps(run_id, request_cap=requests, token_cap=tokens)
-    controlling.resume(run_id)
+    controlling.resume_above(run_id, request_cap=requests, token_cap=tokens)
     return "The cap is raised and the run goes on."
 
 
