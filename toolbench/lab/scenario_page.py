@@ -15,7 +15,7 @@ from toolbench.engine.messages import Finding, Usage
 from toolbench.engine.tools import ToolDefinition
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
-from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.planning.known_scenarios import GROUPS, find_scenario
 from toolbench.lab.planning.whole_numbers import whole_number
 
 MOST_SEED = 999_999_999
@@ -35,7 +35,7 @@ class HeldBy:
 class ScenarioPage:
     """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them, `held`
     what the method constrained does not hold of them, by constraint. `published`: the case study has it, with a wording
-    and a rule of its own."""
+    and a rule of its own. `case`: it is a case, and nothing is drawn."""
 
     scenario: Scenario
     instance: Instance
@@ -51,6 +51,7 @@ class ScenarioPage:
     seed: int
     kind: str
     next_seed: int
+    case: bool
 
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
@@ -81,6 +82,7 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         seed=number,
         kind=kind,
         next_seed=number + 1,
+        case=scenario.group in GROUPS,
     )
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.lab.benches import scripted_model, work
 from tests.lab.simulations import persona, simulation
 from toolbench.lab.cases.case_drafts import MOST_TOLD, Draft, DraftRefused, draft_of, read_draft
+from toolbench.lab.cases.case_example import EXAMPLE
+from toolbench.lab.cases.case_from_trial import draft_from_trial
 from toolbench.lab.cases.case_page import get_case
 from toolbench.lab.cases.casework import NoSuchCase, add_case, delete_case, edit_case, find_case, newest, request_for
 from toolbench.lab.launching.launch_form import all_of, get_launch_choices
@@ -147,6 +149,17 @@ def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
     assert (one.worst.name, one.worst.count) == ("cancel_order $.order", wrong)
     assert one.worst.detail == '$.order: "something else" instead of "17"'
     assert run.simulated
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_example_is_passed_by_a_persona_without_fault_and_copied_with_what_it_expects() -> None:
+    with simulation():
+        run = tried(saved(EXAMPLE), persona("perfect"), trials=1)
+    trial = run.trials.get()
+    draft, note = draft_from_trial(trial.pk)
+    assert trial.outcome == Trial.Outcome.PASS
+    assert draft.expect == EXAMPLE.expect
+    assert "what is expected stands as the case has it" in note
 
 
 @pytest.mark.django_db(transaction=True)

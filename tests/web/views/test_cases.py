@@ -6,9 +6,9 @@ import re
 import pytest
 from django.test import Client
 
-from tests.factories import make_model
+from tests.factories import make_model, make_provider
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.models import CaseSet, Run, SamplingProfile
+from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
 pytestmark = pytest.mark.django_db
 
@@ -54,3 +54,30 @@ def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> N
     owner_client.post(f"/cases/sets/{group.pk}/", {"public": "yes"})
     assert CaseSet.objects.get().public
     assert owner_client.post("/cases/sets/0/").status_code == 404
+
+
+def test_an_example_fills_the_form_and_is_a_case_as_it_stands(owner_client: Client) -> None:
+    assert 'href="/cases/new/?example=1"' in owner_client.get("/cases/new/").content.decode()
+    begun = owner_client.get("/cases/new/?example=1")
+    assert "An example, filled in" in begun.content.decode()
+    form = begun.context["form"]
+    owner_client.post("/cases/new/?example=1", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
+    case = Case.objects.get()
+    assert case.title.startswith("schedule_delivery")
+    read = owner_client.get(f"/scenarios/{case.slug}/").content.decode()
+    assert f'href="/cases/{case.slug}/"' in read
+    assert "case study" not in read
+
+
+def test_a_model_that_can_be_asked_now_is_chosen_first_and_one_that_cannot_says_so(owner_client: Client) -> None:
+    make_model(
+        "tiny", provider=make_provider("A local one", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
+    )
+    personas = make_provider("Personas", base_url="", service="simulated", kind=Provider.Kind.SIMULATED)
+    for name in ("slow", "perfect"):
+        make_model(name, provider=personas)
+    ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
+    choices = owner_client.get("/cases/new/").context["trying"].fields["model"].choices
+    assert [(title, [name for _, name in models]) for title, models in choices] == [
+        ("Personas (simulated)", ["perfect", "slow"]), ("A local one: not running", ["tiny"]),
+    ]  # fmt: skip

@@ -12,6 +12,10 @@ PASSED = "Filled in from trial {id}, which passed: its calls stand as what is ex
 FAILED = (
     "Filled in from trial {id}, which did not pass: its calls stand as they were made. Write what should have come."
 )
+OWN = (
+    "A copy of the case of trial {id}: what is expected stands as the case has it, whatever the trial did. To change "
+    "the case itself, and judge its trials again, edit it."
+)
 
 
 class NotMade(Exception):
@@ -31,7 +35,7 @@ def draft_from_trial(trial_id: int) -> tuple[Draft, str]:
         raise NotMade(f"The scenario {trial.scenario} has changed since trial {trial_id} was made.")
     note = (PASSED if trial.outcome == Trial.Outcome.PASS else FAILED).format(id=trial_id)
     if isinstance(scenario, OwnScenario):
-        return draft_of(f"{scenario.title} (from trial {trial_id})", scenario.case), note
+        return draft_of(f"{scenario.title} (from trial {trial_id})", scenario.case), OWN.format(id=trial_id)
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
     if instance.further:
         said = 1 + len(instance.further)

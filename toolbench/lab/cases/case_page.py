@@ -14,11 +14,14 @@ from toolbench.evals.own.simulated_tools import says_of
 from toolbench.evals.trials import Scenario
 from toolbench.lab.cases.case_drafts import Draft, draft_of, pretty
 from toolbench.lab.cases.casework import NoSuchCase, find_case
+from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
 from toolbench.lab.planning.case_sets import launch_address
 from toolbench.lab.planning.known_scenarios import scenario_of
+from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.voices import MESSAGES
 
 MOST_RUNS = 12
 MOST_WRONG = 5
@@ -161,13 +164,30 @@ def get_case_runs(slugs: Iterable[str], limit: int = MOST_RUNS) -> tuple[CaseRun
 
 
 def get_models_to_try() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
-    """Models by provider, real ones first. One query."""
-    rows = Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name")
-    groups: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.provider.kind == Provider.Kind.SIMULATED):
-        simulated = " (simulated)" if row.provider.kind == Provider.Kind.SIMULATED else ""
-        groups[f"{row.provider.name}{simulated}"].append((row.pk, row.name))
-    return tuple((name, tuple(models)) for name, models in groups.items())
+    """Models by provider: those that can be asked now, real ones first, then those that cannot, which say so;
+    personas in the order of the cast. Three queries."""
+    models: dict[int, list[Model]] = defaultdict(list)
+    for row in Model.objects.filter(retired=False).order_by("name"):
+        models[row.provider_id].append(row)
+    lines = sorted(get_providers(), key=lambda line: (line.state != "pass", _simulated(line), line.provider.name))
+    return tuple((_title(line), _named(line, models[line.provider.pk])) for line in lines if models[line.provider.pk])
+
+
+def _simulated(line: ProviderLine) -> bool:
+    return line.provider.kind == Provider.Kind.SIMULATED
+
+
+def _title(line: ProviderLine) -> str:
+    words = "not running" if line.provider.service else "not ready"
+    away = "" if line.state == "pass" else f": {words}"
+    return f"{line.provider}{' (simulated)' if _simulated(line) else ''}{away}"
+
+
+def _named(line: ProviderLine, models: list[Model]) -> tuple[tuple[int, str], ...]:
+    cast = list(all_personas()) if _simulated(line) else []
+    place = {f"{prefix}{slug}": at for at, slug in enumerate(cast) for prefix in ("", MESSAGES.prefix)}
+    ordered = sorted(models, key=lambda model: place.get(model.name, len(place)))
+    return tuple((model.pk, model.name) for model in ordered)
 
 
 def _case_run(cell: Cell, judged_version: int, wrong: tuple[Wrong, ...]) -> CaseRun:

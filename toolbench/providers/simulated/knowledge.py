@@ -10,7 +10,7 @@ from pathlib import Path
 from toolbench.engine.messages import JsonObject
 
 KNOWLEDGE = Path(__file__).parent.parent / "data" / "knowledge.json"
-SUM = re.compile(r"(?<![\d-])(\d+)\s*(\+|-|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")  # a date is none
+SUM = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")  # dates are none
 NOTE = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,

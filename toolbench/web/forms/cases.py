@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.cases.case_example import EXAMPLE, NOTE
 from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_page import get_models_to_try
 from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
@@ -67,13 +68,16 @@ class CaseForm(forms.Form):
                 self.add_error(name if name in self.fields else None, sentence)
 
     @classmethod
-    def begun(cls, data: QueryDict | None, trial: str = "") -> tuple["CaseForm", str]:
-        """As it is typed, else filled in from a trial with a sentence about it, else blank. Raises NotMade."""
+    def begun(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
+        """As it is typed, else filled in from a trial or an example with a sentence about it, else blank. Raises
+        NotMade."""
         number = whole_number(trial)
         if trial and number is None:
             raise NotMade(f"There is no trial {trial[:20]}.")
-        if data is not None or number is None:
+        if data is not None or (number is None and not example):
             return cls(data), ""
+        if number is None:
+            return cls.of(EXAMPLE), NOTE
         draft, note = draft_from_trial(number)
         return cls.of(draft), note
 

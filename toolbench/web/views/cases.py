@@ -26,10 +26,10 @@ def list(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, filled in from ?trial=; POST saves the case and, if so asked, tries it."""
+    """GET shows the form, filled in from ?trial= or by ?example=1; POST saves the case and, if so asked, tries it."""
     trying, source = TryForm(request.POST or None), request.GET.get("trial", "")
     try:
-        form, note = CaseForm.begun(request.POST or None, source)
+        form, note = CaseForm.begun(request.POST or None, source, example=request.GET.get("example") == "1")
     except NotMade as error:
         raise Http404(str(error)) from None
     case = form.save(from_trial=whole_number(source)) if request.method == "POST" else None
