@@ -3,6 +3,8 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.models import Run
+from toolbench.lab.runs import latency
 from toolbench.lab.runs.latency import get_latency
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +43,15 @@ def test_without_a_choice_the_newest_real_run_is_shown() -> None:
     real = make_run()
     make_run(simulated=True)
     assert get_latency().run == real
+
+
+def test_a_run_is_shown_and_offered_however_many_are_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "MOST_RUNS", 2)
+    old, *newer = [make_run() for _ in range(4)]
+    page = get_latency(old.pk)
+    assert (page.run, page.runs) == (old, (old, *reversed(newer[1:])))
+    Run.objects.exclude(pk=old.pk).update(simulated=True)
+    assert get_latency().run == old
 
 
 def test_an_unknown_metric_or_run_shows_the_page_all_the_same() -> None:

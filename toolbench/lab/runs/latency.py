@@ -1,6 +1,6 @@
 """Latency of one run: raw times per configuration, with quantiles only where there are enough trials."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,8 +9,10 @@ from django.db.models import F
 from toolbench.evals.statistics import P95_LEAST, Quantile, quantile
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
+from toolbench.lab.runs.runs_to_choose import runs_to_choose
 
 MOST_POINTS = 2_000  # per configuration, so that the page stays light
+MOST_RUNS = 50  # to choose from
 
 METRICS = {
     "trial": ("Trial, without queue", F("duration_ms")),
@@ -50,9 +52,9 @@ class LatencyPage:
 def get_latency(run_id: int | None = None, metric: str = "trial") -> LatencyPage:
     """The run asked for, else the newest that is neither simulated nor imported. Only trials with an answer count."""
     metric = metric if metric in METRICS else "trial"
-    runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped")[:50])
-    real = (run for run in runs if not run.simulated and not run.imported)
-    run = next((run for run in runs if run.pk == run_id), None) if run_id else next(real, None)
+    kept = Run.objects.filter(deleted_at=None).defer("request", "skipped")
+    run = kept.filter(pk=run_id).first() if run_id else kept.filter(simulated=False, imported=False).first()
+    runs = runs_to_choose(kept, [run.pk] if run else (), newest=MOST_RUNS)
     rows = tuple(_rows(run, metric)) if run else ()
     return LatencyPage(run, runs, metric, METRICS[metric][0], rows)
 
@@ -63,9 +65,9 @@ def _rows(run: Run, metric: str) -> Iterable[LatencyRow]:
     times: dict[int, list[float]] = defaultdict(list)
     for config_id, time in found.values_list("config_id", "time"):
         times[config_id].append(time)
-    lagging = answered.filter(client_lag_ms__gt=SATURATED_LAG_MS).values_list("config_id", flat=True)
+    lagging = Counter(answered.filter(client_lag_ms__gt=SATURATED_LAG_MS).values_list("config_id", flat=True))
     for config in RunConfig.objects.filter(pk__in=times).order_by("position"):
-        yield _row(config, times[config.pk], list(lagging).count(config.pk))
+        yield _row(config, times[config.pk], lagging[config.pk])
 
 
 def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:

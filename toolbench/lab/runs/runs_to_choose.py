@@ -9,7 +9,7 @@ from toolbench.lab.models import Run
 NEWEST = 12
 
 
-def runs_to_choose(kept: QuerySet[Run], chosen: Collection[int] = ()) -> tuple[Run, ...]:
+def runs_to_choose(kept: QuerySet[Run], chosen: Collection[int] = (), *, newest: int = NEWEST) -> tuple[Run, ...]:
     """The chosen ones first, however old, so that a form sent again keeps them; then the newest. One query."""
     rank = Case(When(pk__in=chosen, then=0), default=1)
-    return tuple(kept.order_by(rank, "-pk")[: NEWEST + len(chosen)])
+    return tuple(kept.order_by(rank, "-pk")[: newest + len(chosen)])
