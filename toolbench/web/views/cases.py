@@ -3,9 +3,9 @@
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.cases.case_from_trial import NotMade
@@ -14,7 +14,9 @@ from toolbench.lab.cases.case_transfer import write_cases
 from toolbench.lab.cases.casework import NoSuchCase, delete_case, find_case
 from toolbench.lab.planning.case_sets import NoSuchSet, set_privacy
 from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.web.downloads import as_file
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
+from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
 
@@ -95,9 +97,7 @@ def privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 def export(request: HttpRequest, kind: str) -> HttpResponse:
     """GET /cases/export.jsonl and .yaml: what is public; with ?private=1 what is private, too."""
     text = write_cases(kind, private=request.GET.get("private") == "1")
-    response = HttpResponse(text, content_type="application/yaml" if kind == "yaml" else "application/jsonl")
-    response["Content-Disposition"] = f'attachment; filename="toolbench-cases.{kind}"'
-    return response
+    return as_file(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -112,11 +112,10 @@ def bring(request: HttpRequest) -> HttpResponse:
 
 def _tried(request: HttpRequest, slug: str, trying: TryForm) -> HttpResponse:
     """To the case's page: with its new run, or with what has to be agreed to or mended first."""
-    owner = request.user if isinstance(request.user, User) else None
-    if trying.answer((slug,), start=True, owner=owner).run:
+    if trying.answer((slug,), start=True, owner=owner_of(request)).run:
         return redirect("case", slug)
     asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
-    return redirect(f"/cases/{slug}/?{urlencode(asked)}#try")
+    return redirect(f"{reverse('case', args=[slug])}?{urlencode(asked)}#try")
 
 
 def _known(slug: str) -> str:

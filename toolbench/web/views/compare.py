@@ -8,7 +8,7 @@ from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import METRICS, CompareQuery
 from toolbench.lab.comparisons.found_comparison import find_comparison
 from toolbench.lab.comparisons.published_compare import compare_published
-from toolbench.web.exports import WRITERS
+from toolbench.web.downloads import table_file
 from toolbench.web.forms.compare import side_fields
 from toolbench.web.pages import page
 
@@ -34,7 +34,4 @@ def export(request: HttpRequest, kind: str) -> HttpResponse:
     query = CompareQuery.from_query(request.GET)
     if not query.asked or query.published:
         raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")
-    write, content_type = WRITERS[kind]
-    response = HttpResponse(write(export_comparison(query)), content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="toolbench-compare.{kind}"'
-    return response
+    return table_file(export_comparison(query), kind, name="toolbench-compare")

@@ -1,7 +1,6 @@
 """What was tried elsewhere: the list, and a file to import."""
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -11,6 +10,7 @@ from toolbench.lab.imports.histories import get_histories, get_history
 from toolbench.lab.models import History
 from toolbench.lab.runs.run_page import get_runs
 from toolbench.web.forms.imports import take
+from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
 
@@ -30,9 +30,8 @@ def history(request: HttpRequest, history_id: int) -> HttpResponse:
 
 @require_POST
 def new(request: HttpRequest) -> HttpResponse:
-    owner = request.user if isinstance(request.user, User) else None
     try:
-        run = take(request.FILES.get("file"), owner)
+        run = take(request.FILES.get("file"), owner_of(request))
     except ImportRefused as refused:
         messages.error(request, str(refused))
         return redirect("imported")

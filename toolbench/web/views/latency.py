@@ -1,17 +1,17 @@
 """The latency page: raw times of one run, drawn by Plotly in the browser."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.runs.latency import METRICS, get_latency
 from toolbench.web.charts import latency_chart, with_inline_styles
+from toolbench.web.pages import page
 
 
 @require_safe
 @with_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    page = get_latency(whole_number(request.GET.get("run", "")), request.GET.get("metric", "trial"))
+    shown = get_latency(whole_number(request.GET.get("run", "")), request.GET.get("metric", "trial"))
     metrics = {name: title for name, (title, _) in METRICS.items()}
-    return render(request, "latency/show.html", {"page": page, "metrics": metrics, "chart": latency_chart(page)})
+    return page(request, "latency/show.html", {"page": shown, "metrics": metrics, "chart": latency_chart(shown)})

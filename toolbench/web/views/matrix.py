@@ -8,7 +8,7 @@ from toolbench.lab.matrix.matrix_export import export_matrix
 from toolbench.lab.matrix.matrix_panel import get_panel
 from toolbench.lab.matrix.matrix_query import SCOPES, TARGETS, MatrixQuery
 from toolbench.lab.matrix.published import get_published
-from toolbench.web.exports import WRITERS
+from toolbench.web.downloads import table_file
 from toolbench.web.pages import page
 
 CHOICES = {"targets": TARGETS, "metrics": tuple(METRICS.values()), "scopes": SCOPES}
@@ -30,7 +30,4 @@ def show(request: HttpRequest) -> HttpResponse:
 def export(request: HttpRequest, kind: str) -> HttpResponse:
     """GET /matrix/export.csv, .json, .md: what the page shows, the case study's seven columns first."""
     query = settled(MatrixQuery.from_query(request.GET))
-    write, content_type = WRITERS[kind]
-    response = HttpResponse(write(export_matrix(query)), content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="toolbench-matrix-{query.scope}.{kind}"'
-    return response
+    return table_file(export_matrix(query), kind, name=f"toolbench-matrix-{query.scope}")

@@ -5,7 +5,7 @@ import json
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
@@ -22,7 +22,8 @@ from toolbench.lab.decisions.records import (
 from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused
 from toolbench.lab.models import DecisionRecord
 from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.web.exports import WRITERS
+from toolbench.web.downloads import as_file, table_file
+from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
 
@@ -33,7 +34,7 @@ def list(request: HttpRequest) -> HttpResponse:
         return page(request, "records/list.html", {"records": get_records()})
     typed = request.POST
     query = DecideQuery.from_query(typed)
-    record = save_record(query, owner=_owner(request), title=typed.get("title", ""), note=typed.get("note", ""))
+    record = save_record(query, owner=owner_of(request), title=typed.get("title", ""), note=typed.get("note", ""))
     messages.success(request, "Kept: its figures stay as they are whatever is measured later.")
     return redirect("record", record.pk)
 
@@ -56,15 +57,11 @@ def show(request: HttpRequest, record_id: int) -> HttpResponse:
 def export(request: HttpRequest, record_id: int, kind: str) -> HttpResponse:
     """GET …/record.json has the whole record; .csv and .md its evidence as a table."""
     record = _found(record_id)
-    write, content_type = WRITERS[kind]
-    text = (
-        json.dumps(record_json(record), indent=1, ensure_ascii=False)
-        if kind == "json"
-        else write(export_record(record))
-    )
-    response = HttpResponse(text, content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="toolbench-decision-{record.pk}.{kind}"'
-    return response
+    name = f"toolbench-decision-{record.pk}"
+    if kind != "json":
+        return table_file(export_record(record), kind, name=name)
+    text = json.dumps(record_json(record), indent=1, ensure_ascii=False)
+    return as_file(text, "application/json", name=f"{name}.json")
 
 
 @require_POST
@@ -72,12 +69,12 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
     """Asks for the confirmation, or keeps its result. What may have to be paid for is asked about first."""
     record = _found(record_id)
     try:
-        messages.success(request, _carry_out(record, request.POST, _owner(request)))
+        messages.success(request, _carry_out(record, request.POST, owner_of(request)))
     except (Unconfirmable, LaunchRefused) as refused:
         messages.error(request, str(refused))
     except ConfirmationNeeded as needed:
         trials = request.POST.get("trials", "")
-        return render(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})
+        return page(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})
     return redirect("record", record.pk)
 
 
@@ -95,7 +92,3 @@ def _found(record_id: int) -> DecisionRecord:
     if record is None:
         raise Http404(f"There is no decision record {record_id}.")
     return record
-
-
-def _owner(request: HttpRequest) -> User | None:
-    return request.user if isinstance(request.user, User) else None

@@ -1,9 +1,8 @@
 """Runs: the list, the launch form, one run, and what can be done to it."""
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.bundles.choosing import private_cases
@@ -18,6 +17,7 @@ from toolbench.lab.runs.frozen_settings import get_frozen_settings
 from toolbench.lab.runs.run_page import get_run_page, get_runs
 from toolbench.web.forms.launch import LaunchForm, answer_to
 from toolbench.web.forms.running import LIVE_FIELDS, read_action
+from toolbench.web.owners import owner_of
 from toolbench.web.pages import page, wants_part
 
 
@@ -32,7 +32,7 @@ def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
     typed = request.POST or (request.GET if LIVE_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
-    answer = answer_to(form, start=request.method == "POST", owner=_owner(request))
+    answer = answer_to(form, start=request.method == "POST", owner=owner_of(request))
     if answer.run:
         return redirect("run", answer.run.pk)
     asked: dict[str, object] = {"confirmed": answer.confirmed, "asked": request.method == "POST"}
@@ -64,15 +64,11 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     have to be paid for is asked about first."""
     action = read_action(request.POST)
     try:
-        done = action.carry_out(run_id, _owner(request))
+        done = action.carry_out(run_id, owner_of(request))
         messages.success(request, done.sentence)
     except controlling.Refused as refused:
         messages.error(request, str(refused))
         return redirect("run", run_id)
     except ConfirmationNeeded as needed:
-        return render(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
+        return page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
     return redirect("run", done.run_id) if done.run_id else redirect("runs")
-
-
-def _owner(request: HttpRequest) -> User | None:
-    return request.user if isinstance(request.user, User) else None

@@ -4,6 +4,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.decisions.settings_export import SettingsPage, get_settings_page
+from toolbench.web.downloads import as_file
 from toolbench.web.pages import page
 
 
@@ -19,9 +20,7 @@ def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
     written = next((one for one in _found(config_id).files if one.file == file), None)
     if written is None:
         raise Http404(f"There is no {file} of configuration {config_id}.")
-    response = HttpResponse(written.text, content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="toolbench-{config_id}-{file}"'
-    return response
+    return as_file(written.text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")
 
 
 def _found(config_id: int) -> SettingsPage:

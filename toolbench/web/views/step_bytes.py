@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.models import Step
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.step_bytes import get_bytes, get_bytes_page
+from toolbench.web.downloads import as_file
 from toolbench.web.pages import page
 
 _GONE = "There is no such step; its run may have been deleted."
@@ -29,5 +30,4 @@ def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     except Step.DoesNotExist:
         raise Http404(_GONE) from None
     name = f"trial-{step.trial_id}-execution-{step.execution}-step-{step.ordinal}-{side}.bin"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    return HttpResponse(raw, content_type="application/octet-stream", headers=headers)
+    return as_file(raw, "application/octet-stream", name=name)
