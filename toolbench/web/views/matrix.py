@@ -1,6 +1,7 @@
 """The matrix and its exports."""
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from toolbench.lab.counts.metrics import METRICS
 from toolbench.lab.matrix.matrix import get_matrix, settled
@@ -14,6 +15,7 @@ from toolbench.web.pages import page
 CHOICES = {"targets": TARGETS, "metrics": tuple(METRICS.values()), "scopes": SCOPES}
 
 
+@require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /matrix/. The address holds scope, metric, target, filter and the open row."""
     query = settled(MatrixQuery.from_query(request.GET))
@@ -27,6 +29,7 @@ def show(request: HttpRequest) -> HttpResponse:
     return page(request, "matrix/show.html", shown)
 
 
+@require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
     """GET /matrix/export.csv, .json, .md: what the page shows, the case study's seven columns first."""
     query = settled(MatrixQuery.from_query(request.GET))

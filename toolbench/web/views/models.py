@@ -9,6 +9,7 @@ from toolbench.lab.probes.model_page import get_model_page
 from toolbench.web.pages import page
 
 
+@require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /models/?q="""
     search = request.GET.get("q", "").replace("\0", "").strip()

@@ -1,11 +1,13 @@
 """Simulated models whose true rates are known, kept apart from real ones."""
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from toolbench.lab.personas import get_personas
 from toolbench.web.pages import page
 
 
+@require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /demo/personas/"""
     return page(request, "personas/show.html", {"personas": get_personas()})

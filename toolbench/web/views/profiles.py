@@ -1,11 +1,13 @@
 """Sampling profiles, readable."""
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from toolbench.lab.connections.setup_pages import get_profiles
 from toolbench.web.pages import page
 
 
+@require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /profiles/"""
     return page(request, "profiles/show.html", {"profiles": get_profiles()})

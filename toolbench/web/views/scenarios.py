@@ -1,16 +1,19 @@
 """Scenarios: what is asked, with which tools, by which rule it is judged."""
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from toolbench.lab.scenario_page import get_scenario, get_scenarios
 from toolbench.web.pages import page
 
 
+@require_safe
 def list(request: HttpRequest) -> HttpResponse:
     """GET /scenarios/"""
     return page(request, "scenarios/list.html", {"groups": get_scenarios()})
 
 
+@require_safe
 def show(request: HttpRequest, slug: str) -> HttpResponse:
     """GET /scenarios/<slug>/?seed= draws an instance; without a seed, the case study's own."""
     try:
