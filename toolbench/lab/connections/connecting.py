@@ -12,6 +12,7 @@ from toolbench.engine.overrides import RESERVED
 from toolbench.engine.presets import model_workarounds
 from toolbench.lab.connections.addresses import address_trouble, prefix_trouble, same_place
 from toolbench.lab.models import Model, Provider
+from toolbench.lab.planning.refusals import FieldsRefused
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.secrets.extra_headers import change_headers, kept_names, secret_names
 from toolbench.lab.secrets.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
@@ -23,12 +24,8 @@ from toolbench.providers.templates import ProviderTemplate, all_templates, with_
 _KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
-class ConnectRefused(Exception):
-    """A connection that cannot be made as written: plain sentences by the name of the field they belong to."""
-
-    def __init__(self, errors: dict[str, list[str]]) -> None:
-        self.errors = errors
-        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+class ConnectRefused(FieldsRefused):
+    """A connection that cannot be made as written."""
 
 
 class NoAnswer(Exception):

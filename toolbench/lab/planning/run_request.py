@@ -6,17 +6,14 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
+from toolbench.lab.planning.refusals import FieldsRefused
 
 LARGEST_CAP = 2**31 - 1  # that a column takes
 STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 
-class LaunchRefused(Exception):
-    """A request that cannot be launched: plain sentences by the name of the field they belong to."""
-
-    def __init__(self, errors: dict[str, list[str]]) -> None:
-        self.errors = errors
-        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+class LaunchRefused(FieldsRefused):
+    """A request that cannot be launched."""
 
 
 @dataclass(frozen=True, slots=True)

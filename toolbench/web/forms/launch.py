@@ -14,6 +14,7 @@ from toolbench.lab.models import Run
 from toolbench.lab.planning.case_sets import slugs_of
 from toolbench.lab.planning.run_request import STREAMS
 from toolbench.web.forms.json_object import JsonObjectField
+from toolbench.web.forms.refusals import show_refusal
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
@@ -28,6 +29,8 @@ INSTANCES = [
     ("parity", "the case study's own wording, else the first; weather and intent take turns through a fixed list"),
     ("drawn", "drawn anew for every repeat"),
 ]
+# An address that names any of these asks for a plan, not for the blank form.
+PLANNED_BY = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
 
 class LaunchForm(forms.Form):
@@ -120,12 +123,6 @@ class LaunchForm(forms.Form):
         said["error"] = None if error is None else error / 100
         return {"rule": data["until"], **{name: value for name, value in said.items() if value not in (None, "")}}
 
-    def take(self, errors: dict[str, list[str]]) -> None:
-        """Shows the lab's refusal beside its fields; what has no field stands at the top."""
-        for name, messages in errors.items():
-            for message in messages:
-                self.add_error(name if name in self.fields else None, message)
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -148,7 +145,7 @@ def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
         if start and (confirmed or not plan.needs_confirmation):
             return Answer(run=launch(form.to_request(), owner=owner, confirmed=confirmed))
     except LaunchRefused as refused:
-        form.take(refused.errors)
+        show_refusal(form, refused)
         return Answer()
     except ConfirmationNeeded:  # what it may cost has changed since the plan was made
         return Answer(plan=plan)

@@ -86,12 +86,6 @@ class ProviderForm(forms.Form):
             concurrency=8 if data["concurrency"] is None else data["concurrency"],
         )
 
-    def take(self, errors: dict[str, list[str]]) -> None:
-        """Shows the lab's refusal beside its fields."""
-        for name, sentences in errors.items():
-            for sentence in sentences:
-                self.add_error(name if name in self.fields else None, sentence)
-
 
 def _host(address: str) -> str:
     """The host of an address, with its port; "" when there is none."""

@@ -8,8 +8,6 @@ from django.contrib.auth.models import User
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.runs import controlling
 
-LIVE_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
-
 
 @dataclass(frozen=True, slots=True)
 class Done:

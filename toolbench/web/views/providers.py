@@ -9,6 +9,7 @@ from toolbench.lab.connections import connecting
 from toolbench.lab.connections.setup_pages import get_offer, get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.providers import ProviderForm
+from toolbench.web.forms.refusals import show_refusal
 from toolbench.web.pages import page
 
 
@@ -28,7 +29,7 @@ def new(request: HttpRequest) -> HttpResponse:
         try:
             return redirect("provider-models", connecting.connect(form.connection()).pk)
         except connecting.ConnectRefused as refused:
-            form.take(refused.errors)
+            show_refusal(form, refused)
     return page(request, "providers/edit.html", {"form": form}, status=422)
 
 
@@ -43,7 +44,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
             messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
             return redirect("provider", provider_id)
         except connecting.ConnectRefused as refused:
-            form.take(refused.errors)
+            show_refusal(form, refused)
     context = {"form": form, "line": get_provider(provider_id)}
     return page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 

@@ -15,8 +15,8 @@ from toolbench.lab.replays.rejudging import get_judging_state
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.frozen_settings import get_frozen_settings
 from toolbench.lab.runs.run_page import get_run_page, get_runs
-from toolbench.web.forms.launch import LaunchForm, answer_to
-from toolbench.web.forms.running import LIVE_FIELDS, read_action
+from toolbench.web.forms.launch import PLANNED_BY, LaunchForm, answer_to
+from toolbench.web.forms.running import read_action
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page, wants_part
 
@@ -30,7 +30,7 @@ def list(request: HttpRequest, simulated: bool = False) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
-    typed = request.POST or (request.GET if LIVE_FIELDS & request.GET.keys() else None)
+    typed = request.POST or (request.GET if PLANNED_BY & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
     answer = answer_to(form, start=request.method == "POST", owner=owner_of(request))
     if answer.run:

@@ -1,0 +1,12 @@
+"""What the lab refuses, shown in the form it was asked with."""
+
+from django import forms
+
+from toolbench.lab.planning.refusals import FieldsRefused
+
+
+def show_refusal(form: forms.Form, refused: FieldsRefused) -> None:
+    """Each sentence beside its field; what has no field stands at the top."""
+    for name, sentences in refused.errors.items():
+        for sentence in sentences:
+            form.add_error(name if name in form.fields else None, sentence)
