@@ -48,6 +48,12 @@ def test_the_lower_bound_decides_and_not_the_share() -> None:
     assert standing.state == "open"
 
 
+def test_a_bound_in_a_sentence_stands_on_its_own_side_of_the_target() -> None:
+    """84 of 100 reach up to 89.94 %: "[76–90] %, all of it below 90 %" would deny itself."""
+    standing = stand(measured(84, 100), RULE)
+    assert "delivered 84/100 [76–89.9] %, all of it below 90 %" in standing.reasons[0].sentence
+
+
 def test_lost_trials_are_refused_for_delivery_although_every_answer_passed() -> None:
     standing = stand(measured(102, 120, answered=102, lost=(("rate_limited", 18),)), RULE)
     assert names(standing) == ["delivery"]

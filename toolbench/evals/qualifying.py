@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from toolbench.evals.intervals import Part
 from toolbench.evals.pooling import Pooled, more_to_clear, pool
-from toolbench.evals.rounding import written
+from toolbench.evals.rounding import half_up, written
 from toolbench.evals.statistics import P95_LEAST, Quantile, Z, quantile
 
 REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
 CHEAPEST, FASTEST = "cheapest", "fastest"
 WANTS = (CHEAPEST, FASTEST)
+MOST_PLACES = 4  # of a bound in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +134,16 @@ def straight_passes(target: float) -> int:
     return math.ceil(Z**2 * target / (1 - target))
 
 
-def counted(measured: Measured) -> str:
-    bounds = measured.delivered_pool
-    return f"{measured.delivered}/{measured.tried} [{written(100 * bounds.low)}–{written(100 * bounds.high)}]"
+def counted(measured: Measured, rule: Rule) -> str:
+    low, high = (_beside(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high))
+    return f"{measured.delivered}/{measured.tried} [{low}–{high}]"
+
+
+def _beside(bound: float, target: float) -> str:
+    """In whole percent, with as many places more as it takes to stand on its own side of the target."""
+    exact = 100 * bound
+    places = (more for more in range(MOST_PLACES) if (half_up(exact, more) < 100 * target) == (bound < target))
+    return written(exact, next(places, MOST_PLACES))
 
 
 def more_delivered(standing: Standing, rule: Rule) -> int | None:
@@ -168,8 +176,8 @@ def _delivery(standing: Standing, rule: Rule) -> str:
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "our own deadline"
     return (
         f"Refused for delivery: {_unanswered(measured)} of {measured.tried} trials brought no answer "
-        f"({causes}). Delivered {counted(measured)} %, lower bound below {written(rule.success)} %; of the answers, "
-        f"{measured.passed}/{measured.answered} passed."
+        f"({causes}). Delivered {counted(measured, rule)} %, lower bound below {written(rule.success)} %; "
+        f"of the answers, {measured.passed}/{measured.answered} passed."
     )
 
 
@@ -181,14 +189,15 @@ def _unanswered(measured: Measured) -> int:
 def _too_rare(standing: Standing, rule: Rule) -> str:
     if not standing.measured.tried or standing.high >= rule.target or _delivery(standing, rule):
         return ""
-    return f"Passes too rarely: delivered {counted(standing.measured)} %, all of it below {written(rule.success)} %."
+    bounds = counted(standing.measured, rule)
+    return f"Passes too rarely: delivered {bounds} %, all of it below {written(rule.success)} %."
 
 
 def _undecided(standing: Standing, rule: Rule) -> str:
     measured, goal = standing.measured, written(rule.success)
     if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
         return ""
-    begun = f"Not decided: delivered {counted(measured)} %, and {goal} % lies inside."
+    begun = f"Not decided: delivered {counted(measured, rule)} %, and {goal} % lies inside."
     if measured.delivered == measured.tried and not measured.delivered_pool.error:
         return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %."
     more = more_delivered(standing, rule)

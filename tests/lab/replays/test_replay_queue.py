@@ -32,6 +32,15 @@ def look(cell: Cell, asked: WhatIf = SHORT) -> WhatIfPage:
     return get_what_if(Scope("cell", cell.pk), asked)
 
 
+def test_of_many_trials_no_transform_is_left_out_and_that_is_said(cell: Cell) -> None:
+    asked = get_what_if(Scope("cell", cell.pk), SHORT, with_ablation=True)
+    assert asked.waiting is not None
+    work_replay(asked.waiting.pk)
+    told = get_what_if(Scope("cell", cell.pk), SHORT, with_ablation=True)
+    assert (told.ablations, "too many trials to leave out each transform" in told.hint) == ((), True)
+    assert "transform" not in look(cell).hint
+
+
 def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell: Cell) -> None:
     before = look(cell)
     assert before.waiting is not None

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import mark_stale, recompute_stale
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs.run_page import get_run_page, get_runs
@@ -102,6 +102,25 @@ def test_the_time_left_has_a_range_around_it() -> None:
     assert pace.left_low is not None
     assert pace.left_high is not None
     assert pace.left_low < pace.left < pace.left_high
+
+
+def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    away = make_provider("Away", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
+    cell = make_cell(make_config(run, make_model("tiny", provider=away)))
+    make_trials(cell, **{"pass": 1, "queued": 2})
+    (line,) = get_run_page(run.pk).waits_for
+    assert (line.provider, line.says) == (away, "not running")
+    make_trial(cell, "running")
+    mark_stale([cell.pk])
+    recompute_stale()
+    assert get_run_page(run.pk).waits_for == ()
+
+
+def test_a_cap_that_is_used_up_has_to_be_raised() -> None:
+    run = make_run(state=Run.State.PAUSED, request_cap=10, requests_reserved=10)
+    assert get_run_page(run.pk).spent
+    assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).spent
 
 
 def test_nothing_is_said_of_the_pace_before_two_trials_are_done() -> None:

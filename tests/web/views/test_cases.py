@@ -79,5 +79,5 @@ def test_a_model_that_can_be_asked_now_is_chosen_first_and_one_that_cannot_says_
     ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
     choices = owner_client.get("/cases/new/").context["trying"].fields["model"].choices
     assert [(title, [name for _, name in models]) for title, models in choices] == [
-        ("Personas (simulated)", ["perfect", "slow"]), ("A local one: not running", ["tiny"]),
+        ("Personas", ["perfect (simulated)", "slow (simulated)"]), ("A local one: not running", ["tiny"]),
     ]  # fmt: skip

@@ -24,6 +24,13 @@ def test_sides_that_cannot_be_told_apart_are_not_ranked(owner_client: Client) ->
     assert "more trials a side would find 7 points" in text
 
 
+def test_an_aa_comparison_asks_for_no_other_and_times_stand_on_both_sides(owner_client: Client) -> None:
+    text = owner_client.get(address((38, 2), (40, 0))).content.decode()
+    assert "These two sides measure it." in text
+    assert "No A/A repeat yet" not in text
+    assert text.partition("p50 latency")[2].partition("p95 latency")[0].count(">1.2 s<") == 2
+
+
 def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None:
     text = owner_client.get(address((28, 12), (40, 0))).content.decode()
     assert "is better: +30.0 points" in text

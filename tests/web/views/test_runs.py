@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
-from toolbench.lab.models import Model, Provider, Run, SamplingProfile
+from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile
 
 pytestmark = pytest.mark.django_db
 
@@ -132,6 +132,25 @@ def test_a_cap_that_is_no_number_changes_nothing(owner_client: Client, cap: str)
 def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
     run = make_run(simulated=True)
     assert "Simulated." in owner_client.get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client) -> None:
+    """On a provider whose name does not give it away."""
+    host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
+    runs = [make_run(simulated=True) for _ in range(2)]
+    for run in runs:
+        trials = make_trials(make_cell(make_config(run, make_model("tagged", provider=host))), **{"pass": 5, "fail": 5})
+    owner_client.post("/decide/records/?scope=demo", {"scope": "demo", "want": "fastest"})
+    one, two, record = runs[0].pk, runs[1].pk, DecisionRecord.objects.get().pk
+    for address in (
+        f"/runs/{one}/metrics/", f"/runs/{one}/judgements/", f"/runs/{one}/trials.csv", f"/matrix/?run={one}",
+        f"/matrix/export.csv?run={one}", f"/failures/?run={one}", f"/latency/?run={one}", f"/trials/?run={one}",
+        f"/trials/{trials[0].pk}/", f"/what-if/?run={one}", f"/compare/?a_run={one}&b_run={two}",
+        f"/compare/export.csv?a_run={one}&b_run={two}", "/decide/?scope=demo", f"/decide/records/{record}/",
+        f"/decide/records/{record}/record.csv",
+    ):  # fmt: skip
+        text = owner_client.get(address).content.decode()
+        assert "simulated" in text.partition("<main")[2].lower() or "simulated" in text.partition("\n")[0], address
 
 
 def test_an_unknown_run_is_a_page_that_says_so(owner_client: Client) -> None:

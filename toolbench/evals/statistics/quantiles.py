@@ -45,12 +45,15 @@ def parity_percentile(values: Sequence[float], q: int) -> float:
 @dataclass(frozen=True, slots=True)
 class Shift:
     """A quantile of the second side less that of the first, with its 95 % bootstrap interval: `method` is BCa (biased
-    ends corrected and accelerated), or percentile where times are too alike for its correction."""
+    ends corrected and accelerated), or percentile where times are too alike for its correction. `first` and `second`
+    are the quantile itself on each side."""
 
     value: float
     low: float
     high: float
     method: str
+    first: float
+    second: float
 
 
 def quantile_shift(first: Sequence[float], second: Sequence[float], q: float) -> Shift | None:
@@ -65,11 +68,12 @@ def quantile_shift(first: Sequence[float], second: Sequence[float], q: float) ->
 
     sides = (np.asarray(first, dtype=float), np.asarray(second, dtype=float))
     value = float(shift(*sides))
+    before, after = (float(np.quantile(side, q)) for side in sides)
     for method in ("BCa", "percentile"):
         low, high = _resampled(sides, shift, method)
         if np.isfinite([low, high]).all():
             break
-    return Shift(value, low, high, method)
+    return Shift(value, low, high, method, before, after)
 
 
 def _resampled(

@@ -165,7 +165,7 @@ def get_case_runs(slugs: Iterable[str], limit: int = MOST_RUNS) -> tuple[CaseRun
 
 def get_models_to_try() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     """Models by provider: those that can be asked now, real ones first, then those that cannot, which say so;
-    personas in the order of the cast. Three queries."""
+    personas are said to be simulated, in the order of the cast. Three queries."""
     models: dict[int, list[Model]] = defaultdict(list)
     for row in Model.objects.filter(retired=False).order_by("name"):
         models[row.provider_id].append(row)
@@ -180,14 +180,14 @@ def _simulated(line: ProviderLine) -> bool:
 def _title(line: ProviderLine) -> str:
     words = "not running" if line.provider.service else "not ready"
     away = "" if line.state == "pass" else f": {words}"
-    return f"{line.provider}{' (simulated)' if _simulated(line) else ''}{away}"
+    return f"{line.provider}{away}"
 
 
 def _named(line: ProviderLine, models: list[Model]) -> tuple[tuple[int, str], ...]:
     cast = list(all_personas()) if _simulated(line) else []
     place = {f"{prefix}{slug}": at for at, slug in enumerate(cast) for prefix in ("", MESSAGES.prefix)}
     ordered = sorted(models, key=lambda model: place.get(model.name, len(place)))
-    return tuple((model.pk, model.name) for model in ordered)
+    return tuple((model.pk, f"{model.name}{' (simulated)' if _simulated(line) else ''}") for model in ordered)
 
 
 def _case_run(cell: Cell, judged_version: int, wrong: tuple[Wrong, ...]) -> CaseRun:

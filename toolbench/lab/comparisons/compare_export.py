@@ -1,6 +1,6 @@
 """A comparison to take away: one row for the whole, one for every scenario, one for every way of calling."""
 
-from toolbench.lab.comparisons.compare import Comparison, get_comparison
+from toolbench.lab.comparisons.compare import Comparison, Needed, get_comparison
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.counts.rates import Rate
@@ -8,18 +8,21 @@ from toolbench.lab.matrix.matrix_export import ExportTable, Value
 
 COLUMNS = (
     "what", "scenario", "stratum", "first_k", "first_n", "first_low", "first_high", "second_k", "second_n",
-    "second_low", "second_high", "difference", "low", "high", "p", "p_corrected", "says",
+    "second_low", "second_high", "difference", "low", "high", "p", "p_corrected", "says", "simulated",
 )  # fmt: skip
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:
     """What the page shows. Differences are fractions, second side less first; None is what was not computed."""
     page = get_comparison(query)
+    simulated = any(side.simulated for side in page.sides)
     rows = [("whole", "", "", *_values(page.whole))] if page.comparable else []
     if page.comparable:
         rows += [("by scenario", row.scenario, row.label, *_values(row.compared)) for row in page.rows]
         rows += [(one.metric.label, "", "", *_values(one.compared)) for one in page.calls]
-    return ExportTable(f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS, tuple(rows))
+    return ExportTable(
+        f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS, tuple((*row, simulated) for row in rows)
+    )
 
 
 def _values(compared: Compared) -> tuple[Value, ...]:
@@ -32,6 +35,10 @@ def _rate(rate: Rate) -> tuple[Value, ...]:
     return (rate.k, rate.n, None, None) if rate.withheld else (rate.k, rate.n, rate.low, rate.high)
 
 
+def _trials(needed: Needed) -> str:
+    return f"{needed.more} more trials a side would" if needed.more else "So many trials"
+
+
 def _notes(page: Comparison) -> tuple[str, ...]:
     fates = page.flips
     told = (
@@ -41,6 +48,6 @@ def _notes(page: Comparison) -> tuple[str, ...]:
     return (
         f"{page.metric}, {page.how}; the second side less the first.",
         *((told,) if page.how == "paired" else ()),
-        f"{page.needed.more} more trials a side would find {page.needed.points} points in 4 of 5 comparisons.",
+        f"{_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
         *page.warnings,
     )

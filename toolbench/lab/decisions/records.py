@@ -20,6 +20,7 @@ from toolbench.lab.planning.engine_version import engine_version
 COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
+    "simulated",
 )  # fmt: skip
 FEWEST = "none qualifies"
 
@@ -188,4 +189,5 @@ def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...
         row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
+        row["simulated"],
     )  # fmt: skip

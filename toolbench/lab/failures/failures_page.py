@@ -112,6 +112,12 @@ class FailuresPage:
     stale: bool  # some failures were not looked at by this version of the taxonomy
     version: int
 
+    @property
+    def simulated(self) -> bool:
+        """Whether all that is shown was made up, so that no figure speaks of a real model."""
+        chosen = [run.simulated for run in self.runs if run.pk == self.query.run]
+        return all(chosen) if chosen else self.query.scope == "demo"
+
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
     """Eight queries at most, whatever the number of runs and trials."""

@@ -15,6 +15,7 @@ from toolbench.lab.replays.what_if_plan import LIMITS, WhatIf, all_presets
 
 MOST_AT_ONCE = 100  # trials replayed while a page is waited for
 MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on
+TOO_MANY = "These are too many trials to leave out each transform: ask for it at “What if” of one cell or one trial."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
         raise NothingToReplay(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
     run = Run.objects.get(trials=ids[0])
     if len(ids) > MOST_AT_ONCE:
-        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()))
+        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()), with_ablation)
     page = _blank(scope, asked, run, len(ids))
     try:
         changes = tuple(change_of(one) for one in replay(ids, asked.apply))
@@ -65,12 +66,12 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
         changes=_listed(changes),
         totals=totals(counted(changes), scope.stopping()),
         ablations=ablations,
-        hint="" if few else "Too many trials to leave out each transform: choose a cell.",
+        hint="" if few else TOO_MANY,
         assumed=tuple(sorted({name for one in changes for name in one.assumed})),
     )
 
 
-def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
+def _by_a_worker(page: WhatIfPage, with_ablation: bool) -> WhatIfPage:
     if page.asked == WhatIf():
         return replace(
             page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
@@ -85,7 +86,7 @@ def _by_a_worker(page: WhatIfPage) -> WhatIfPage:
         requests=(row.requests_before, page.requests[1]),
         changes=_listed(changes_of(row)),
         totals=totals(counts_of(row), page.scope.stopping()),
-        hint="Only trials that flip or are unknown are listed, at most 500 of them.",
+        hint=f"Only trials that flip or are unknown are listed, at most 500 of them.{f' {TOO_MANY}' * with_ablation}",
         assumed=tuple(row.assumed),
     )
 

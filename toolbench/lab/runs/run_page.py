@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from toolbench.engine.routing import AUTO
 from toolbench.evals.stopping import Until
+from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.groups import CONTROL, in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally, tally_of
@@ -79,6 +80,13 @@ class RunPage:
     retryable: int
     until: str  # the rule in words; "" for a fixed number of trials
     target: float  # percent, that rates are judged against: the run's own, else the usual one
+    waits_for: tuple[ProviderLine, ...]  # providers that cannot be asked now, while nothing goes on
+
+    @property
+    def spent(self) -> bool:
+        """Whether a cap is used up, so that the run goes on only above it."""
+        caps = ((self.run.request_cap, self.run.requests_reserved), (self.run.token_cap, self.run.tokens_used))
+        return any(cap is not None and used >= cap for cap, used in caps)
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
@@ -156,7 +164,20 @@ def get_run_page(run_id: int) -> RunPage:
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
         until=str(until) if until else "",
         target=target,
+        waits_for=_waits_for(run, configs, cells, whole),
     )
+
+
+def _waits_for(
+    run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], whole: Tally
+) -> tuple[ProviderLine, ...]:
+    """Two queries where trials wait and none is running."""
+    if run.state != Run.State.RUNNING or whole.running:
+        return ()
+    waiting = {cell.config_id for cell in cells if cell.queued}
+    asked = {config.provider_id for config in configs if config.pk in waiting}
+    lines = get_providers() if asked else ()
+    return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
 
 
 def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], target: float) -> tuple[ConfigLine, ...]:

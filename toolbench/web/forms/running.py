@@ -53,7 +53,7 @@ def _cancel(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _pause(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.pause(run_id, "paused by you")
+    controlling.pause(run_id, "by you")
     return "Paused: trials in flight finish, no new one starts."
 
 
