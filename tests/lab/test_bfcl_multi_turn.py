@@ -14,7 +14,7 @@ from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case, Run, Trial
 from toolbench.lab.replays.replaying import replay
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 

@@ -13,7 +13,7 @@ from toolbench.lab.models import RunConfig, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.steps.facts import load
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
 from toolbench.providers.simulated.streaming import encode, events_of
 

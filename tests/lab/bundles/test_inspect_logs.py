@@ -18,7 +18,7 @@ from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Run
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 HEADER = {

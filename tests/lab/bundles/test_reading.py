@@ -18,7 +18,8 @@ from toolbench.lab.models import Run, StepBody, Trial
 from toolbench.lab.replays.replay_check import check_run
 from toolbench.lab.runs.run_page import get_runs
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter, get_trials
+from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.traces.trials import get_trials
 from toolbench.providers.scripted import ScriptedProvider
 
 ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()

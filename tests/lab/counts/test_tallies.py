@@ -12,7 +12,7 @@ from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell
 from toolbench.lab.runs.run_page import get_run_page, get_runs
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,8 @@ from toolbench.evals.wire_causes import all_causes, taxonomy_version
 from toolbench.lab.failures.failures_page import get_codes, get_failures
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.traces.trials import TrialFilter, get_trials
+from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.traces.trials import get_trials
 
 pytestmark = pytest.mark.django_db
 

@@ -23,7 +23,8 @@ from toolbench.lab.counts.metrics import METRICS
 from toolbench.lab.matrix.matrix import get_matrix, settled
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Run, RunConfig
-from toolbench.lab.traces.trials import TrialFilter, get_trials
+from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.traces.trials import get_trials
 
 pytestmark = pytest.mark.django_db
 REAL = MatrixQuery(scope="real")

@@ -11,7 +11,8 @@ from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_panel import get_panel
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import RunConfig
-from toolbench.lab.traces.trials import TrialFilter, get_trials
+from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.traces.trials import get_trials
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from tests.lab.probes.test_routes import answered_by, plays_probes_too, settled
 from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.support import support_sentence
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.providers.scripted import ScriptedProvider, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
 from toolbench.lab.traces.trace import MOST_STEPS, Trace, get_trace
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 
 pytestmark = pytest.mark.django_db
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from toolbench.lab.matrix.matrix_query import Query
 from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.traces.trial_filter import STREAMED, WHOLE
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
@@ -22,8 +23,6 @@ METRICS = {
 }
 KINDS = ("", "parity", "drawn")
 HOWS = ("", "stratified")
-NONE = "none"
-STREAMED, WHOLE = "streamed", "whole"
 POINTS = 7
 NAMES_RUNS = ("run", "config")
 LONGEST = 1_000  # characters of a value; cut, a list of runs would end in another run

@@ -25,11 +25,12 @@ from django.db.models.functions import Cast
 
 from toolbench.evals.qualifying import Span
 from toolbench.evals.statistics.clusters import Clustered
-from toolbench.lab.comparisons.compare_query import NAMES_RUNS, NONE, STREAMED
+from toolbench.lab.comparisons.compare_query import NAMES_RUNS
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.counts.costs import cost_per_success, paid_of, paid_together
-from toolbench.lab.counts.instances import TRIED
+from toolbench.lab.counts.instances import DRAWN, TRIED
 from toolbench.lab.models import Trial
+from toolbench.lab.traces.trial_filter import NONE, STREAMED
 
 IDENTITY = {
     "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),
@@ -47,7 +48,6 @@ RATIOS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATIONS},
 }  # fmt: skip
-NOT_OF_TRIALS = "drawn"  # instances have an identity of their own; parity wording is one instance, tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ _ABOUT = {
 
 def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
     named = {f"_{place}": value for place, value in enumerate(IDENTITY.values())}
-    drawn = When(instance_kind=NOT_OF_TRIALS, then=F("instance_seed"))
+    drawn = When(instance_kind=DRAWN, then=F("instance_seed"))
     instance = Case(drawn, default=Value(None), output_field=BigIntegerField(null=True))
     keys = (*named, "scenario", "cell__scenario_group", "instance_kind", "instance")
     grouped = trials.filter(TRIED).annotate(**named, instance=instance).values(*keys)

@@ -16,7 +16,7 @@ from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
-from toolbench.lab.traces.trials import TrialFilter
+from toolbench.lab.traces.trial_filter import TrialFilter
 
 MOST_MODELS = 30
 MOST_CLUSTERS = 40

@@ -18,7 +18,7 @@ from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import Cell, Provider, PublishedCell, Run
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
-from toolbench.lab.traces.trials import NONE, STREAMED, WHOLE, TrialFilter
+from toolbench.lab.traces.trial_filter import NONE, STREAMED, WHOLE, TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}

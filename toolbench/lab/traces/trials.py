@@ -1,145 +1,16 @@
-"""Lists of trials: filters kept in the address, pages, and the neighbours of a trial within its filter."""
+"""Lists of trials, page by page."""
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-from urllib.parse import urlencode
 
-from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models import QuerySet
 
 from toolbench.lab.models import Trial
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.traces.trial_filter import ORDERINGS, TrialFilter, matching
 
 PAGE_SIZE = 50
 COUNT_LIMIT = 10_000
-LONGEST = 1_000  # characters of a value: many runs, or the signature of a cluster
-
-FAILED_FIRST = Case(
-    When(outcome=Trial.Outcome.FAIL, then=Value(0)),
-    When(outcome=Trial.Outcome.INFRA, then=Value(1)),
-    When(state__in=[Trial.State.QUEUED, Trial.State.RUNNING], then=Value(3)),
-    default=Value(2),
-    output_field=IntegerField(),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TrialFilter:
-    """What the address asks for; an empty field does not filter. `runs` are ids with commas between. `examples` NONE
-    means without any. `demo` 1 shows simulated runs only, "" leaves them out unless runs, a cell or a configuration
-    are named; `imported` 1 shows imported runs only, in the same way. Unreadable values are dropped and named in
-    `ignored`."""
-
-    run: int | None = None
-    runs: str = ""
-    cell: int | None = None
-    config: int | None = None
-    group: str = ""  # of scenarios
-    scenario: str = ""
-    outcome: str = ""
-    provider: str = ""
-    provider_kind: str = ""
-    model: str = ""
-    profile: str = ""
-    strategy: str = ""
-    method: str = ""
-    examples: str = ""
-    tool_use_mode: str = ""
-    instance_kind: str = ""
-    stream: str = ""  # streamed or whole
-    prompt: str = ""  # version of the prompts
-    failure_class: str = ""
-    signature: str = ""
-    cause: str = ""  # a code of the taxonomy that the trial failed of
-    seen: str = ""  # a code that was seen in it, mended or not
-    cluster: str = ""
-    label: str = ""
-    search: str = ""
-    demo: str = ""
-    imported: str = ""
-    sort: str = "failed"
-    ignored: tuple[str, ...] = ()
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> "TrialFilter":
-        values: dict[str, Any] = {}
-        ignored: list[str] = []
-        for name in (field.name for field in fields(cls) if field.name != "ignored"):
-            given = query.get(name, "").strip().replace("\0", "")
-            if not given:
-                continue
-            value = _read(name, given) if len(given) <= LONGEST else None
-            if value is None:
-                ignored.append(name)
-            else:
-                values[name] = value
-        return cls(**values, ignored=tuple(ignored))
-
-    def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
-        """What a filter form must carry along: every field that is set and not in `shown`."""
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"}
-        return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
-
-    def query(self, **changes: object) -> str:
-        """The filter as a query string, with some fields changed; empty fields and the default sort are left out."""
-        pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
-        if pairs.get("sort") == "failed":
-            pairs["sort"] = ""
-        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")})
-
-
-OUTCOMES = {
-    "pass": Q(outcome=Trial.Outcome.PASS),
-    "fail": Q(outcome=Trial.Outcome.FAIL),
-    "infra": Q(outcome=Trial.Outcome.INFRA),
-    "na": Q(outcome=Trial.Outcome.NOT_APPLICABLE),
-    "cancelled": Q(outcome=Trial.Outcome.CANCELLED),
-    "running": Q(state=Trial.State.RUNNING),
-    "queued": Q(state=Trial.State.QUEUED),
-}
-SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
-ORDERINGS = {
-    "failed": ("rank", "-run_id", "position"),
-    "order": ("-run_id", "position"),
-    "slow": ("-duration_ms", "-run_id", "position"),
-}
-IDS = ("run", "cell", "config")
-NONE = "none"
-STREAMED, WHOLE = "streamed", "whole"
-
-
-def _read(name: str, given: str) -> int | str | None:
-    """The field's value, or None when it cannot be one."""
-    if name in IDS:
-        return whole_number(given)
-    if name == "runs":
-        return given if None not in map(whole_number, given.split(",")) else None
-    allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS), "stream": (STREAMED, WHOLE)}.get(name, (given,))
-    return given if given in allowed else None
-
-
-COLUMNS = {
-    "run": "run_id",
-    "cell": "cell_id",
-    "config": "config_id",
-    "group": "cell__scenario_group",
-    "scenario": "scenario",
-    "provider": "config__provider_name",
-    "provider_kind": "config__provider_kind",
-    "model": "config__model_name",
-    "profile": "config__profile",
-    "strategy": "config__strategy",
-    "method": "config__method",
-    "tool_use_mode": "config__tool_use_mode",
-    "instance_kind": "instance_kind",
-    "prompt": "prompt_version",
-    "failure_class": "failure_class",
-    "signature": "signature",
-    "cause": "cause",
-    "cluster": "cause_signature",
-    "label": "label",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,36 +48,6 @@ class TrialPage:
     page: int
     pages: int
     choices: Mapping[str, tuple[str, ...]]
-
-
-def matching(filter: TrialFilter) -> QuerySet[Trial]:
-    """The trials a filter means, in no order. Deleted runs are left out."""
-    found = Trial.objects.filter(run__deleted_at=None).annotate(rank=FAILED_FIRST)
-    for name, column in COLUMNS.items():
-        if (value := getattr(filter, name)) not in (None, ""):
-            found = found.filter(**{column: value})
-    if filter.examples:
-        found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
-    if filter.stream:
-        found = found.filter(config__stream=filter.stream == STREAMED)
-    if filter.seen:
-        found = found.filter(causes__contains=[{"code": filter.seen}])
-    if filter.runs:
-        found = found.filter(run_id__in=filter.runs.split(","))
-    if filter.outcome:
-        found = found.filter(OUTCOMES[filter.outcome])
-    if filter.search:
-        found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
-    if not filter.runs and filter.run is None and filter.cell is None and filter.config is None:
-        found = found.filter(_own_scope(filter))
-    return found
-
-
-def _own_scope(filter: TrialFilter) -> Q:
-    """Of imported runs all together, of one's own either the simulated ones or the others."""
-    if filter.imported:
-        return Q(run__imported=True)
-    return Q(run__imported=False, run__simulated=bool(filter.demo))
 
 
 def get_trials(filter: TrialFilter, page: int = 1) -> TrialPage:
@@ -270,48 +111,3 @@ def _choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
 
 def _without_empty(values: "QuerySet[Trial, str]") -> list[str]:
     return [value for value in values if value]
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Ids within the filter, in its order; None at an end. `next_failed` is the next failure after this trial."""
-
-    previous: int | None
-    next: int | None
-    next_failed: int | None
-
-
-def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
-    """Where j, k and f lead from this trial; "slowest first" walks in the order they ran."""
-    after, before = _after(trial, filter), _before(trial, filter)
-    ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
-    backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
-    found = matching(filter)
-    following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
-    return Neighbours(
-        previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
-        next=following.first(),
-        next_failed=following.filter(outcome=Trial.Outcome.FAIL).first(),
-    )
-
-
-def _after(trial: Trial, filter: TrialFilter) -> Q:
-    later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
-    if filter.sort != "failed":
-        return later
-    rank = _rank(trial)
-    return Q(rank__gt=rank) | (Q(rank=rank) & later)
-
-
-def _before(trial: Trial, filter: TrialFilter) -> Q:
-    earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
-    if filter.sort != "failed":
-        return earlier
-    rank = _rank(trial)
-    return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
-
-
-def _rank(trial: Trial) -> int:
-    if trial.state != Trial.State.DONE:
-        return 3
-    return {Trial.Outcome.FAIL.value: 0, Trial.Outcome.INFRA.value: 1}.get(trial.outcome, 2)

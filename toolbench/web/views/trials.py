@@ -11,7 +11,8 @@ from toolbench.lab.models import Trial
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.annotating import annotate
 from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trials import OUTCOMES, SORTS, TrialFilter, get_trials
+from toolbench.lab.traces.trial_filter import OUTCOMES, SORTS, TrialFilter
+from toolbench.lab.traces.trials import get_trials
 from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page
 

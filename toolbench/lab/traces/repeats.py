@@ -1,0 +1,87 @@
+"""The repeats of a trial: its cell's trials, and those with the same texts and calls as one."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from toolbench.lab.models import Step, Trial
+from toolbench.lab.traces.trials import mark
+
+MOST_REPEATS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    id: int
+    index: int
+    mark: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFold:
+    """Repeats with the same texts and calls. `calls` are the tools of an exemplar, (name, ok) in order."""
+
+    mark: str
+    indexes: tuple[int, ...]
+    exemplar: int
+    here: bool
+    calls: tuple[tuple[str, bool], ...]
+    ending: str
+    fastest: float | None
+    slowest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """`passing` is a trial of the cell that passed, None where none did."""
+
+    every: tuple[Repeat, ...]
+    folds: tuple[RepeatFold, ...]
+    passing: int | None
+
+
+def get_repeats(trial: Trial) -> Repeats:
+    """The first MOST_REPEATS of its cell, itself among them. Two queries."""
+    columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
+    every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MOST_REPEATS])
+    return Repeats(
+        every=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in every),
+        folds=_folds(every, trial),
+        passing=next((one.pk for one in every if one.outcome == Trial.Outcome.PASS), None),
+    )
+
+
+def _folds(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatFold, ...]:
+    groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for one in repeats:
+        if one.state == Trial.State.DONE:
+            groups[(one.outcome, one.answer_hash or one.sentence)].append(one)
+    exemplars = [own[0].pk for own in groups.values()]
+    calls = _calls_of(exemplars)
+    folds = (_fold(outcome, own, trial=trial, calls=calls) for (outcome, _), own in groups.items())
+    return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
+
+
+def _fold(outcome: str, own: list[Trial], *, trial: Trial, calls: dict[int, list[tuple[str, bool]]]) -> RepeatFold:
+    times = [one.duration_ms for one in own if one.duration_ms is not None]
+    return RepeatFold(
+        mark=outcome,
+        indexes=tuple(one.index for one in own),
+        exemplar=own[0].pk,
+        here=any(one.pk == trial.pk for one in own),
+        calls=tuple(calls.get(own[0].pk, ())),
+        ending=own[0].sentence,
+        fastest=min(times, default=None),
+        slowest=max(times, default=None),
+    )
+
+
+def _calls_of(trials: Sequence[int]) -> dict[int, list[tuple[str, bool]]]:
+    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
+    rows = Step.objects.filter(trial__in=trials, kind=Step.Kind.TOOL, execution=F("trial__execution"))
+    for pk, name, ok in rows.order_by("trial", "ordinal").values_list("trial", "tool_name", "ok"):
+        found[pk].append((name, bool(ok)))
+    return found
