@@ -23,13 +23,13 @@ from benchmarks.answers import calling, saying
 from toolbench.engine.constrain.compiling import KEPT, Asked, compile_constraint
 from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.mask import Mask, Vocabulary
-from toolbench.engine.dispatch import dispatch
 from toolbench.engine.events import Ask
+from toolbench.engine.loop.dispatch import dispatch
+from toolbench.engine.loop.turn import TurnSetup, ask_turn, prepare_turns
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import Policy
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
-from toolbench.engine.turn import TurnSetup, ask_turn, prepare_turns
-from toolbench.engine.validation import check_schema
+from toolbench.engine.policy.policy import Policy
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.validation import check_schema
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from benchmarks.answers import ANSWERS
 from toolbench.engine.events import Ask, Event, Outcome, Sent
-from toolbench.engine.loop import LoopPlan, run_loop
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import layers_for
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.loop.loop import LoopPlan, run_loop
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import PARITY, Instance, Scenario
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolbench.evals.published import snapshots
-from toolbench.evals.sequential import always_valid
 from toolbench.evals.statistics import wilson
-from toolbench.evals.stopping import FIRST, STEP, Count, Until, decide
+from toolbench.evals.statistics.sequential import always_valid
+from toolbench.evals.statistics.stopping import FIRST, STEP, Count, Until, decide
 
 Counts = NDArray[np.int64]
 OPEN = ""

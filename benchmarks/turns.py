@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from benchmarks.answers import GET, PATCH, calling, saying
 from benchmarks.play import play, unheard
-from toolbench.engine.dispatch import dispatch, result_of
 from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
-from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.loop.dispatch import dispatch, result_of
+from toolbench.engine.loop.loop import LoopPlan, run_loop
+from toolbench.engine.loop.turn import ask_turn, prepare_turns
 from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.turn import ask_turn, prepare_turns
 
 TWO_CALLS = calling(GET, PATCH)
 ANSWERS = (TWO_CALLS, TWO_CALLS, saying("Done."))

@@ -8,20 +8,20 @@ from itertools import pairwise
 from typing import AnyStr
 
 from toolbench.engine.arguments import read_arguments
+from toolbench.engine.asking.text_json import TextJson
 from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Decoder
 from toolbench.engine.formats import names, parse, stream
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.json_text import write_json
+from toolbench.engine.loop.turn import prepare_turns, read_answer
 from toolbench.engine.messages import Turn
 from toolbench.engine.partial_json import read_partial
-from toolbench.engine.policy import resolve
-from toolbench.engine.sse import EventReader
-from toolbench.engine.streaming import StreamDecoder
-from toolbench.engine.text_json import TextJson
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
-from toolbench.engine.turn import prepare_turns, read_answer
-from toolbench.engine.wire import Answer, BodyDecoder
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.wires.sse import EventReader
+from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.wires.wire import Answer, BodyDecoder
 
 TOOLS = (
     ToolDefinition("ping", "Says it is there.", {"type": "object", "properties": {}}),

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.events import Ask, Ended, Event, ExchangeError, Failed, Outcome, PreparedCall, Stop
-from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import resolve
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 
 OPS = {"type": "array", "items": {"type": "object", "properties": {"op": {"type": "string"}}, "required": ["op"]}}
 PATCH = ToolDefinition(

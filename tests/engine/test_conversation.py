@@ -4,8 +4,8 @@ from tests.engine.scripted import GET, TOOLS, answer, call, calling, play
 from toolbench.engine.conversation import BROKEN_OFF, Conversation
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.events import End, Ended, Stop, StopReason
-from toolbench.engine.tool_choice import ToolChoice
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.tools.choice import ToolChoice
+from toolbench.engine.tools.definitions import ToolRegistry
 
 
 def ended(conversation: Conversation, text: str, *script: bytes | Stop) -> Ended:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import toolbench.engine
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 
 MODULES = [found.name for found in pkgutil.walk_packages(toolbench.engine.__path__, "toolbench.engine.")]
 OUTSIDE = ("django", "celery", "httpx", "aiohttp", "redis", "psycopg")

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from tests.evals.causes.test_classifying import steps
 from tests.evals.records import calling, result, saying
-from tests.evals.test_classifying import steps
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import SchemaError
 from toolbench.evals import scenarios
-from toolbench.evals.agent_judging import ORDER, TOOLS
+from toolbench.evals.agents.judging import ORDER, TOOLS
 from toolbench.evals.bfcl.cases import Case
 from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.due import Due, Graded, grade

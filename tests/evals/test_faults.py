@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from toolbench.engine.envelope import envelope_of
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Outcome
+from toolbench.engine.loop.envelope import envelope_of
 from toolbench.evals.faults import FaultyAnswers, Slow
 
 GOOD = {"depot": "Gdansk"}

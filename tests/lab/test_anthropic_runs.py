@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engine.anthropic.typed import typed
+from tests.engine.wires.anthropic.typed import typed
 from tests.lab.benches import PATCH, launched, scripted_model, work
 from toolbench.lab.models import Step, StepBody, Trial
 from toolbench.lab.runs.resending import resend

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from toolbench.engine.events import Ended, Event, StopReason
-from toolbench.engine.loop import LoopPlan
+from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import resolve
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import Stopped, World, drive

@@ -11,8 +11,8 @@ from tests.providers.test_streamed_drives import part, sse
 from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End
-from toolbench.engine.loop import LoopPlan
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.loop.loop import LoopPlan
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.providers.recording import ToolStep
 from toolbench.providers.scripted import Answer, ScriptedProvider, calls, says
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.python_tools import PythonTool, PythonTools, python_tool
+from toolbench.engine.tools.python_tools import PythonTool, PythonTools, python_tool
 from toolbench.providers.conversing import converse, world_of
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Timeouts

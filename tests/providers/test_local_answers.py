@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.providers.local_answers import names, recorded
-from toolbench.engine.constrain.constrained import Constrained
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.asking.constrained import Constrained
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.providers.outcomes import classify
 
 WEATHER = ToolDefinition("get_weather", "The weather in a city.", {"type": "object"})

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.engine import presets
-from toolbench.engine.wires import wire_named
+from toolbench.engine.policy import presets
+from toolbench.engine.wires.wires import wire_named
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.templates import all_templates, find_template, with_key_in
 
-PRESETS = Path(presets.__file__).parent / "data" / "presets.json"
+PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
 
 
 def request_url(slug: str) -> str:

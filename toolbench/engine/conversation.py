@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.events import End, Ended
-from toolbench.engine.loop import LoopPlan
+from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy import Policy, resolve
-from toolbench.engine.tool_choice import ToolChoice
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.tools.choice import ToolChoice
+from toolbench.engine.tools.definitions import ToolRegistry
 
 BROKEN_OFF = frozenset({End.PROVIDER_ERROR, End.DEADLINE_EXCEEDED, End.CANCELLED, End.BUDGET_SPENT})
 

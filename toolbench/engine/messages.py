@@ -160,3 +160,7 @@ def function_in(call: JsonObject) -> JsonObject:
 def without_calls(message: Message) -> Message:
     """All else that it has, also fields nobody knows."""
     return {key: value for key, value in message.items() if key != "tool_calls"}
+
+
+class ToldResult(dict[str, Any]):
+    """A message of the user's that tells a tool's result. It is known by its type: a user may say the same words."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import JsonObject
+from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.evals.evidence import is_valid
-from toolbench.evals.wire_steps import Exchanged, Ran, WireStep
 
 
 @dataclass(frozen=True, slots=True)

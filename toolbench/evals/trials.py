@@ -4,9 +4,9 @@ from dataclasses import field
 from typing import Protocol
 
 from toolbench.engine.events import Ended
+from toolbench.engine.loop.saying import Said
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.saying import Said
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
 from toolbench.evals.due import Due
 

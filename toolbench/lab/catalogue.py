@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.db import transaction
 
-from toolbench.engine import presets
+from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
 from toolbench.lab.models import (
     Model,

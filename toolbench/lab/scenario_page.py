@@ -10,9 +10,9 @@ from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.dropping import Dropped
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End, Ended
-from toolbench.engine.lint import lint_tools
 from toolbench.engine.messages import Finding, Usage
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.lint import lint_tools
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.planning.known_scenarios import GROUPS, find_scenario

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import Emit, Ended, Event
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.python_tools import PythonTool, PythonTools, plain_value
+from toolbench.engine.tools.python_tools import PythonTool, PythonTools, plain_value
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive

@@ -20,7 +20,7 @@ from toolbench.engine.events import (
     StopReason,
     ToolResult,
 )
-from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.messages import Message, Turn
 from toolbench.engine.values import light
 from toolbench.providers.cancelling import Cancel

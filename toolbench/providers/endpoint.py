@@ -17,7 +17,7 @@ class Timeouts:
 
 @light(frozen=True, slots=True)
 class Endpoint:
-    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires.py, and
+    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires/wires.py, and
     decides how the key is shown."""
 
     base_url: str

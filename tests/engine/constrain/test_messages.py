@@ -8,7 +8,7 @@ from anthropic import transform_schema
 
 from tests.engine.constrain.test_normalising import TREE
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
-from toolbench.engine.wires import wire_named
+from toolbench.engine.wires.wires import wire_named
 
 HARD: dict[str, Any] = {
     "type": "object",

@@ -5,11 +5,11 @@ import jsonschema_rs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolbench.engine.asking.strict_calls import StrictCalls
 from toolbench.engine.constrain.compiling import Asked
 from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.constrain.strict import strict_tools, without_added_nulls
-from toolbench.engine.constrain.strict_calls import StrictCalls
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -7,7 +7,7 @@ import pytest
 from toolbench.engine.formats import parse
 from toolbench.engine.formats.coercion import typed_value
 from toolbench.engine.formats.values import known_tools
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 
 
 @pytest.mark.parametrize(

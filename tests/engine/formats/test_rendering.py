@@ -4,7 +4,7 @@ import pytest
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import TextCall, names, parse, render, render_result, render_results, render_tools
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 
 CALL = TextCall("get_weather", {"city": "LA"}, "abcDEF123")
 TOOL = ToolDefinition(

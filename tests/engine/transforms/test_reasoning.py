@@ -2,15 +2,15 @@ import json
 
 import pytest
 
+from toolbench.engine.asking.prompting import result_message
 from toolbench.engine.events import Ask
-from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.loop.loop import LoopPlan, run_loop
+from toolbench.engine.loop.turn import build_request, prepare_turns
 from toolbench.engine.messages import JsonObject, ToolCall
-from toolbench.engine.policy import resolve
-from toolbench.engine.prompting import result_message
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.transforms import apply_message
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
-from toolbench.engine.turn import build_request, prepare_turns
 
 EMPTY = "assistant_tool_calls_reasoning_content_empty_if_missing"
 CALLS = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]

@@ -1,5 +1,5 @@
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.transforms import apply_tools
 
 STRIP = "openai_tools_strip_function_descriptions"

@@ -7,10 +7,10 @@ import pytest
 from tests.evals.records import calling, ended, failing, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
-from toolbench.engine.lint import lint_tools
-from toolbench.engine.validation import schema_errors
+from toolbench.engine.tools.lint import lint_tools
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
-from toolbench.evals.agent_judging import ORDER, TOOLS
+from toolbench.evals.agents.judging import ORDER, TOOLS
 from toolbench.evals.scenarios.agents import right_arguments
 from toolbench.evals.trials import DRAWN
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from toolbench.engine.tools import ToolRegistry
-from toolbench.engine.validation import schema_errors
+from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
 

@@ -7,9 +7,9 @@ import pytest
 from tests.evals.records import calling, ended, failing, result, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult, TurnRecord
-from toolbench.engine.lint import lint_tools
-from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import schema_errors
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.lint import lint_tools
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.scenarios import packs
 from toolbench.evals.trials import DRAWN

@@ -9,10 +9,10 @@ import pytest
 from tests.evals.scenarios.test_drawing import STATE, example_messages
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Ask, Ended, Execute, Outcome
-from toolbench.engine.loop import LoopPlan, run_loop
+from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import resolve
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario, Workspace
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.evals.stopping import Until
+from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.command.eval_options import (
     FIVE_TAGS,
     OPTIONS,

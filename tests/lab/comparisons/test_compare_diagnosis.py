@@ -6,9 +6,9 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
-from toolbench.engine.presets import preset_names
-from toolbench.evals.class_presets import class_presets
-from toolbench.evals.failures import all_classes
+from toolbench.engine.policy.presets import preset_names
+from toolbench.evals.causes.class_presets import class_presets
+from toolbench.evals.judging.failures import all_classes
 from toolbench.lab.comparisons.compare import get_comparison
 from toolbench.lab.comparisons.compare_diagnosis import Diagnosis, diagnose
 from toolbench.lab.comparisons.compare_query import CompareQuery

@@ -5,7 +5,7 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched
-from toolbench.engine.policy import resolve
+from toolbench.engine.policy.policy import resolve
 from toolbench.lab.catalogue import load
 from toolbench.lab.connections import connecting
 from toolbench.lab.connections.connecting import Connection, ConnectRefused, NoAnswer

@@ -5,7 +5,7 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import request_for
-from toolbench.engine.policy import resolve
+from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import filters, scenarios
 from toolbench.lab.catalogue import load

@@ -1,8 +1,8 @@
 import pytest
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import preset
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import preset
 from toolbench.lab.planning.rules import with_rules
 
 RELAXED = ("preset default_tool_calling", preset("default_tool_calling"))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.factories import make_model, make_provider
 from tests.lab.probes.test_capabilities import a_probe
-from toolbench.engine.capabilities import DOCS
+from toolbench.engine.capabilities.record import DOCS
 from toolbench.lab.probes.compatibility import COLUMNS, get_compatibility
 
 

@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
-from toolbench.evals import judging, scenarios
+from toolbench.evals import scenarios
+from toolbench.evals.judging import judging
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.cases.case_drafts import Draft, read_draft
 from toolbench.lab.cases.casework import add_case, edit_case, request_for

@@ -5,7 +5,7 @@ import pytest
 
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.simulations import persona, simulation, worked
-from toolbench.engine.policy import resolve
+from toolbench.engine.policy.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset
 from toolbench.lab.replays.what_if import NothingToReplay, Scope

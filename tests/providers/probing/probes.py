@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from toolbench.engine.capabilities import Capabilities
+from toolbench.engine.capabilities.record import Capabilities
 from toolbench.engine.events import ExchangeError
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint, Timeouts

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import schema_errors
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.providers.simulated.conversation import read_conversation
 from toolbench.providers.simulated.script import write_script
 

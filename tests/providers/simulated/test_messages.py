@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.anthropic.typed import typed_answer
+from tests.engine.wires.anthropic.typed import typed_answer
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
 from tests.providers.simulated.trials import Cell, play_trials

@@ -10,11 +10,11 @@ from typing import Any
 import anthropic
 import openai
 
-from tests.engine.anthropic.typed import typed
+from tests.engine.wires.anthropic.typed import typed
 from tests.providers.simulated.talking import REFUSED, Said, anthropics, openais, ours, requests
-from toolbench.engine.anthropic.answers import STOPS
-from toolbench.engine.anthropic.requests import encode_request
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.wires.anthropic.answers import STOPS
+from toolbench.engine.wires.anthropic.requests import encode_request
 from toolbench.providers.door import Door
 from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.server import SimulatedServer

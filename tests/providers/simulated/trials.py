@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from toolbench.engine.events import Event
-from toolbench.engine.loop import LoopPlan
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import layers_for
-from toolbench.engine.tools import ToolRegistry
+from toolbench.engine.loop.loop import LoopPlan
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Verdict
 from toolbench.providers.cancelling import Cancel

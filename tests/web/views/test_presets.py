@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from toolbench.engine.presets import preset_names
+from toolbench.engine.policy.presets import preset_names
 from toolbench.lab import catalogue
 from toolbench.lab.models import Model
 

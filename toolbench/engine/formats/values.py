@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolbench.engine.messages import Finding, JsonObject
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 
 Tool = JsonObject | ToolDefinition
 

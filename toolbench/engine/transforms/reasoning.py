@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from toolbench.engine.anthropic.blocks import KEPT
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.prompting import ToldResult
+from toolbench.engine.messages import JsonObject, Message, ToldResult
 from toolbench.engine.transforms.messages import MESSAGE
+from toolbench.engine.wires.anthropic.blocks import KEPT
 
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 

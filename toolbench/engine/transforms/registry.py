@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from toolbench.engine.errors import EngineError
 from toolbench.engine.formats import AUTO, Tool
-from toolbench.engine.keys import spelled
 from toolbench.engine.messages import TransformChange
+from toolbench.engine.policy.keys import spelled
 from toolbench.engine.transforms.changes import changes_between
 from toolbench.engine.values import light
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from toolbench.engine.formats import ParsedText, TextCall, parse
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.reading import WrittenCall, openai_call, text_of
 from toolbench.engine.transforms.registry import Facts, TransformKind
 from toolbench.engine.transforms.tags import cut_tagged_calls
+from toolbench.engine.wires.reading import WrittenCall, openai_call, text_of
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
 

@@ -7,15 +7,15 @@ from functools import partial
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.engine.tools import ToolDefinition
-from toolbench.evals import judging
+from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mistake, mistake
 from toolbench.evals.bfcl.cases import Case
 from toolbench.evals.bfcl.golden import Call
-from toolbench.evals.diagnosis import CALLS, Problem, at
 from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import called
+from toolbench.evals.judging import judging
+from toolbench.evals.judging.diagnosis import CALLS, Problem, at
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.own.simulated_tools import SimulatedTools
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace

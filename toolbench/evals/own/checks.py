@@ -10,7 +10,7 @@ from typing import Any
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.evidence import called
-from toolbench.evals.sentences import shown
+from toolbench.evals.judging.sentences import shown
 from toolbench.evals.trials import Check
 
 KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")

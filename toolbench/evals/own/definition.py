@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)

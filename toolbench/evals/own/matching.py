@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.json_paths import json_path, member_path
-from toolbench.evals.sentences import json_type, shown
+from toolbench.evals.judging.sentences import json_type, shown
 
 ANY_OF, TYPE, SUBSET, EXACT, OPTIONAL = "$any_of", "$type", "$subset", "$exact", "$optional"
 MATCHERS = (ANY_OF, TYPE, SUBSET, EXACT)

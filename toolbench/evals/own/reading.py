@@ -6,8 +6,8 @@ from typing import Any
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import check_schema
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import check_schema
 from toolbench.evals.own.checks import check_faults
 from toolbench.evals.own.definition import Expected, ExpectedCall, OwnCase
 from toolbench.evals.own.matching import matcher_faults

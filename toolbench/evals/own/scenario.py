@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.evals import judging
-from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls, called
+from toolbench.evals.judging import judging
+from toolbench.evals.judging.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.judging.sentences import shown
 from toolbench.evals.own.calls import Comparison, checks_of, compare, due
 from toolbench.evals.own.checks import run_check
 from toolbench.evals.own.definition import OwnCase
 from toolbench.evals.own.matching import mismatches
 from toolbench.evals.own.simulated_tools import SimulatedTools, value_in
-from toolbench.evals.sentences import shown
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
 
 GROUP = "own"

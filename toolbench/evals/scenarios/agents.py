@@ -7,9 +7,9 @@ from typing import Any
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.evals import agent_judging
-from toolbench.evals.agent_world import AgentWorkspace, columns_of, world
+from toolbench.engine.policy.policy import METHODS
+from toolbench.evals.agents import judging as agent_judging
+from toolbench.evals.agents.world import AgentWorkspace, columns_of, world
 from toolbench.evals.due import Due
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.packs import filled

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.evals import judging, parity
-from toolbench.evals.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls
+from toolbench.evals.judging import judging, parity
+from toolbench.evals.judging.diagnosis import CALLS, CONTENT, Problem, at, last_turn
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import distractors
 from toolbench.evals.scenarios.wording import fill

@@ -2,7 +2,7 @@
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
+from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
 from toolbench.evals.scenarios import single_call
 from toolbench.evals.scenarios.drawing import Draw

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy import METHODS
+from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
 from toolbench.evals.faults import FaultyAnswers
 from toolbench.evals.scenarios import expected, padding, toolboxes

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import judging
-from toolbench.evals.diagnosis import CALLS, Problem, at
 from toolbench.evals.due import Due, DueCall
-from toolbench.evals.sentences import shown
+from toolbench.evals.judging import judging
+from toolbench.evals.judging.diagnosis import CALLS, Problem, at
+from toolbench.evals.judging.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
 
 ONE_TURN: JsonObject = {"max_turns": 1}

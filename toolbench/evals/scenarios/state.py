@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.evals import judging, parity
-from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
 from toolbench.evals.evidence import any_calls, called
+from toolbench.evals.judging import judging, parity
+from toolbench.evals.judging.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.judging.sentences import shown
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import distractors, state_tools
 from toolbench.evals.scenarios.wording import example_block, fill
-from toolbench.evals.sentences import shown
 from toolbench.evals.tables import frozen_row, read_table
 from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Workspace
 from toolbench.evals.workspace import StateWorkspace

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import definition
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.tools import ToolDefinition
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.evals.tables import read_table
 
 

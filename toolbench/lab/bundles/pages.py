@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from toolbench.evals.stopping import Until
+from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.bundles.figures import MEANING, ConfigLine
 from toolbench.lab.bundles.manifest import Manifest, trace_member

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import policy_json, resolve
+from toolbench.engine.policy.policy import policy_json, resolve
 from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was

@@ -6,7 +6,7 @@ from typing import IO, Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 
-from toolbench.evals.stopping import Until, UntilRefused
+from toolbench.evals.statistics.stopping import Until, UntilRefused
 from toolbench.lab.bundles.cases import read_cases
 from toolbench.lab.bundles.manifest import CASES, RUN, TRIALS, Manifest
 from toolbench.lab.bundles.opening import (

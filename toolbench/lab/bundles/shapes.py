@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from toolbench.engine.capabilities import DOCS
+from toolbench.engine.capabilities.record import DOCS
 from toolbench.engine.messages import JsonObject
 
 _TEXT, _WHOLE, _YES_NO = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}

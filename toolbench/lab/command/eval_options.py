@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from toolbench.engine.keys import spelled
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import MODE_ALIASES
-from toolbench.evals.stopping import Until
+from toolbench.engine.policy.keys import spelled
+from toolbench.engine.policy.policy import MODE_ALIASES
+from toolbench.evals.statistics.stopping import Until
 
 PREFIX = "OPENROUTER_"
 FIVE_TAGS = "default,recommended,conversation,creative,tool_calling"
@@ -100,7 +100,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _rule(text: str) -> JsonObject:
-    """`width,width=15,error=0.1` as evals.stopping.Until has it."""
+    """`width,width=15,error=0.1` as evals.statistics.stopping.Until has it."""
     name, *values = _words(text)
     said: JsonObject = {}
     for value in values:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.layering import merged
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.presets import openrouter_routing, preset, preset_names
+from toolbench.engine.policy.layering import merged
+from toolbench.engine.policy.presets import openrouter_routing, preset, preset_names
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, STRATEGY_MATRIX
 from toolbench.evals.filters import EVERYTHING, choose, unmatched

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from toolbench.evals.deciding import cost_difference
-from toolbench.evals.qualifying import Span
+from toolbench.evals.deciding.deciding import cost_difference
+from toolbench.evals.deciding.qualifying import Span
 from toolbench.evals.statistics.many import holm
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.comparisons.compare_counts import (

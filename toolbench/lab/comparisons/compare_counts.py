@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-from toolbench.evals.intervals import Part, Stopping
-from toolbench.evals.sequential_differences import sequential_difference
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference
+from toolbench.evals.statistics.intervals import Part, Stopping
 from toolbench.evals.statistics.pairs import paired_difference
+from toolbench.evals.statistics.sequential_differences import sequential_difference
 from toolbench.evals.statistics.shares import clopper_pearson
 from toolbench.lab.comparisons.compare_sides import IDENTITY, RATIOS, Line
 from toolbench.lab.counts.groups import USUAL_GROUP

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from toolbench.evals.class_presets import class_presets
-from toolbench.evals.failures import all_classes
+from toolbench.evals.causes.class_presets import class_presets
+from toolbench.evals.judging.failures import all_classes
 from toolbench.lab.comparisons.compare import Comparison
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_query import SIDES

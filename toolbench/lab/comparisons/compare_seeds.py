@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from toolbench.engine.capabilities import Effective
+from toolbench.engine.capabilities.record import Effective
 from toolbench.lab.comparisons.compare import Comparison
 from toolbench.lab.models import Model, RunConfig
 from toolbench.lab.probes.capabilities import get_effective

@@ -23,7 +23,7 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast
 
-from toolbench.evals.qualifying import Span
+from toolbench.evals.deciding.qualifying import Span
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.lab.comparisons.compare_query import NAMES_RUNS
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.overrides import RESERVED
-from toolbench.engine.presets import model_workarounds
+from toolbench.engine.policy.overrides import RESERVED
+from toolbench.engine.policy.presets import model_workarounds
 from toolbench.lab.connections.addresses import address_trouble, prefix_trouble, same_place
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.refusals import FieldsRefused

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from django.db.models import Count, Q
 
-from toolbench.engine.presets import preset_description
+from toolbench.engine.policy.presets import preset_description
 from toolbench.lab.connections.connecting import NoAnswer, list_models
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 from toolbench.lab.probes.capabilities import get_effective

@@ -8,9 +8,9 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
-from toolbench.evals.deciding import ratio
+from toolbench.evals.deciding.deciding import ratio
+from toolbench.evals.deciding.qualifying import Span
 from toolbench.evals.prices import Price
-from toolbench.evals.qualifying import Span
 from toolbench.lab.counts.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
 from toolbench.lab.models import RunConfig, Trial
 

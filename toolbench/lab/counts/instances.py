@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from toolbench.evals.intervals import FIXED, Part, Stopping
 from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.intervals import FIXED, Part, Stopping
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.models import Trial
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolbench.evals.intervals import FIXED, Stopping, interval
-from toolbench.evals.pooling import Pooled
-from toolbench.evals.rounding import half_up, written
 from toolbench.evals.statistics import more_trials_to_clear
+from toolbench.evals.statistics.intervals import FIXED, Stopping, interval
+from toolbench.evals.statistics.pooling import Pooled
+from toolbench.evals.statistics.rounding import half_up, written
 
 _SAME = 1e-9  # shares this close are one
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
 
-from toolbench.evals.intervals import Stopping
+from toolbench.evals.statistics.intervals import Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import Cell
 

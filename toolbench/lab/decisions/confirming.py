@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.evals.qualifying import Rule, Standing, stand, straight_passes
+from toolbench.evals.deciding.qualifying import Rule, Standing, stand, straight_passes
 from toolbench.evals.statistics import more_trials_to_clear
 from toolbench.lab.decisions.measured import CONFIRMATION, run_measured
 from toolbench.lab.decisions.records import frozen_standing, leader_row

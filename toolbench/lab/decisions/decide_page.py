@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.deciding import Decision, decide, wanted
-from toolbench.evals.qualifying import Span, Standing
+from toolbench.evals.deciding.deciding import Decision, decide, wanted
+from toolbench.evals.deciding.qualifying import Span, Standing
 from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import Candidate, Pool, get_pool

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.qualifying import WANTS, Rule
+from toolbench.evals.deciding.qualifying import WANTS, Rule
 from toolbench.lab.matrix.matrix_query import Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo")

@@ -9,8 +9,8 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 
-from toolbench.evals.intervals import Part
-from toolbench.evals.qualifying import Measured, Span
+from toolbench.evals.deciding.qualifying import Measured, Span
+from toolbench.evals.statistics.intervals import Part
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.groups import usual_first

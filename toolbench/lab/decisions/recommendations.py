@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.evals.pooling import pool
-from toolbench.evals.recommending import (
+from toolbench.evals.deciding.recommending import (
     PROFILE_RULES,
     RULES,
     Advice,
@@ -15,7 +14,8 @@ from toolbench.evals.recommending import (
     disagreements,
     recommend,
 )
-from toolbench.evals.recommending import overlapping as overlap
+from toolbench.evals.deciding.recommending import overlapping as overlap
+from toolbench.evals.statistics.pooling import pool
 from toolbench.lab.counts.rates import Rate, pooled_rate, rate_of
 from toolbench.lab.decisions.decide_page import get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery

@@ -7,9 +7,9 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
-from toolbench.evals.pooling import Pooled
-from toolbench.evals.qualifying import Span, Standing
-from toolbench.evals.rounding import written
+from toolbench.evals.deciding.qualifying import Span, Standing
+from toolbench.evals.statistics.pooling import Pooled
+from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbench.engine.errors import PlanError, PolicyError
-from toolbench.evals.sdk_settings import WRITERS, Chosen
+from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 
 UNNAMED_KEY = "API_KEY"

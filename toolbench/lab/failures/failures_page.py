@@ -10,8 +10,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
-from toolbench.evals.intervals import FIXED, Stopping
-from toolbench.evals.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial

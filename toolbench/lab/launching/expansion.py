@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 
-from toolbench.engine.asking import ask_for
-from toolbench.engine.capabilities import Effective
+from toolbench.engine.asking.methods import ask_for
+from toolbench.engine.capabilities.record import Effective
+from toolbench.engine.capabilities.routing import AUTO, Route, refusal, tool_troubles
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.overrides import merge_options
-from toolbench.engine.policy import Policy, resolve
-from toolbench.engine.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
-from toolbench.engine.routing import AUTO, Route, refusal, tool_troubles
+from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.policy.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
 from toolbench.evals import examples
-from toolbench.evals.stopping import FIRST, Until, UntilRefused
+from toolbench.evals.statistics.stopping import FIRST, Until, UntilRefused
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenarios, in_catalogue_order

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals import scenarios
-from toolbench.evals.stopping import RATES
+from toolbench.evals.statistics.stopping import RATES
 from toolbench.evals.trials import Scenario
 from toolbench.lab.launching.expansion import DEFAULT_PROFILE
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.evals.stopping import Until
+from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.launching.expansion import competitors, expand, first_blocks
 from toolbench.lab.launching.run_names import derived_name

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.layering import Overridden
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import describe_keys, policy_json, resolve
-from toolbench.engine.presets import STRATEGIES
+from toolbench.engine.policy.layering import Overridden
+from toolbench.engine.policy.policy import describe_keys, policy_json, resolve
+from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Scenario
 from toolbench.lab.launching.expansion import METHODS, expand

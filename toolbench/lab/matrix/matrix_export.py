@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from toolbench.evals.rounding import half_up, written
+from toolbench.evals.statistics.rounding import half_up, written
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally

@@ -4,13 +4,13 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from toolbench.engine import loop
+from toolbench import engine
 
 
 @cache
 def engine_version() -> str:
     """Equal for equal source and data files of the engine; 12 hexadecimal digits."""
-    folder = Path(loop.__file__).parent
+    folder = Path(engine.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jinja")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from django.conf import settings
 
-from toolbench.engine.policy import Policy, resolve
+from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.evals.trials import Scenario
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.planning.known_scenarios import find_scenario

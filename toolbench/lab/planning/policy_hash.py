@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from toolbench.engine.policy import Policy, policy_json
+from toolbench.engine.policy.policy import Policy, policy_json
 
 
 def policy_hash(policy: Policy) -> str:

@@ -1,7 +1,7 @@
 """A run's rules, its tool use mode and its failure policy, held against presets that say otherwise."""
 
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import Layers
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import Layers
 
 LAUNCH, RULES, RUN = "launch", "rules", "run"
 _KEYS = ("tool_use_mode", "tool_failure_policy")

@@ -31,7 +31,7 @@ class ConfigChoice:
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
-    given; each with every scenario, `trials` times. With `until` (evals.stopping.Until) each cell goes on until it is
+    given; each with every scenario, `trials` times. With `until` (`stopping.Until`) each cell goes on until it is
     decided, at most so often. `overrides` is a sparse policy patch above everything but the scenario. Equal requests
     with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
     provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit."""

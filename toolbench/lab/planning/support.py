@@ -6,7 +6,7 @@
 from datetime import datetime
 from typing import Any
 
-from toolbench.engine.capabilities import DOCS, Effective, Told
+from toolbench.engine.capabilities.record import DOCS, Effective, Told
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Probe
 

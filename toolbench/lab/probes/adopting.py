@@ -5,7 +5,7 @@ import json
 from django.db import transaction
 from django.utils.text import slugify
 
-from toolbench.engine.proposing import propose
+from toolbench.engine.capabilities.proposing import propose
 from toolbench.lab.models import Model, Preset, Probe
 from toolbench.lab.probes.capabilities import learned_by
 

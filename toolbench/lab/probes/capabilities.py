@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import Max, Sum
 from django.utils import timezone
 
-from toolbench.engine.capabilities import (
+from toolbench.engine.capabilities.declared import declared_by
+from toolbench.engine.capabilities.record import (
     Capabilities,
     Effective,
     Told,
@@ -18,7 +19,6 @@ from toolbench.engine.capabilities import (
     read_capabilities,
     stability,
 )
-from toolbench.engine.declared import declared_by
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
 GOOD_FOR = timedelta(days=7)  # a probe's findings

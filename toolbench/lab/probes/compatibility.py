@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import groupby
 
 from toolbench.engine import formats
-from toolbench.engine.capabilities import Effective, Told
-from toolbench.engine.declared import declared_by
+from toolbench.engine.capabilities.declared import declared_by
+from toolbench.engine.capabilities.record import Effective, Told
 from toolbench.engine.formats.registry import FORMATS
 from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.formats.values import TextCall

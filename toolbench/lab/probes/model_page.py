@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from toolbench.engine.capabilities import DOCS, Effective, Told
-from toolbench.engine.proposing import Proposal, propose
-from toolbench.evals.causes import Cause, Seen, causes
+from toolbench.engine.capabilities.proposing import Proposal, propose
+from toolbench.engine.capabilities.record import DOCS, Effective, Told
+from toolbench.evals.causes.causes import Cause, Seen, causes
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import effective_of, get_effective
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Sum
 
-from toolbench.engine.proposing import Proposal, propose
+from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.capabilities import learned_by

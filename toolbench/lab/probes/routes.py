@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db import transaction
 
-from toolbench.engine.capabilities import Capabilities, Effective
-from toolbench.engine.capability_layers import PREFIX, capability_layers
+from toolbench.engine.capabilities.layers import PREFIX, capability_layers
+from toolbench.engine.capabilities.record import Capabilities, Effective
+from toolbench.engine.capabilities.routing import AUTO, Route, route
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import Layers
-from toolbench.engine.routing import AUTO, Route, route
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import Layers
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning.policy_hash import policy_hash

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.engine.policy import resolve
+from toolbench.engine.policy.policy import resolve
 from toolbench.lab.models import Trial
 from toolbench.lab.replays.replaying import replay
 from toolbench.lab.replays.what_if import UNKNOWN, Change, Totals, change_of, counted, totals

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import judging
+from toolbench.evals.judging import judging
 from toolbench.lab.counts.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario

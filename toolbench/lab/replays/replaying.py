@@ -16,8 +16,8 @@ from django.db.models import F
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import End, Ended, ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import failures
-from toolbench.evals.judging import without_tools
+from toolbench.evals.judging import failures
+from toolbench.evals.judging.judging import without_tools
 from toolbench.evals.trials import Scenario, Verdict
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Min, QuerySet
 
-from toolbench.evals.intervals import FIXED, Stopping
+from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.replays.replaying import Replayed

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.formats import names as format_names
-from toolbench.engine.presets import STRATEGIES
+from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, ablate, transforms_in
 from toolbench.lab.replays.replay_queue import ask_replay, changes_of, counts_of

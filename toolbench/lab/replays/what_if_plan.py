@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from toolbench.engine import formats
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import Policy, resolve
-from toolbench.engine.presets import (
+from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.policy.presets import (
     INFRASTRUCTURE,
     STRATEGIES,
     Layers,

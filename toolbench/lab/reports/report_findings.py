@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals import failures
+from toolbench.evals.judging import failures
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally

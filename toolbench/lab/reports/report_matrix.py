@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from toolbench.evals.rounding import written
 from toolbench.evals.statistics import parity_percentile
+from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.matrix.matrix_export import SEVEN
 from toolbench.lab.models import Cell, Run

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.rounding import half_up
+from toolbench.evals.statistics.rounding import half_up
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.metrics import METRICS, MetricValue, value_of
 from toolbench.lab.counts.rates import Rate

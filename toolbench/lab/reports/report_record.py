@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy import Policy
+from toolbench.engine.policy.policy import Policy
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.reports.report_json import read_object, read_text

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import Policy
+from toolbench.engine.policy.policy import Policy
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.tallies import tally

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import Policy, policy_json, resolve
+from toolbench.engine.policy.policy import Policy, policy_json, resolve
 from toolbench.lab.counts.cells import COUNTS
 from toolbench.lab.counts.rates import rounded
 from toolbench.lab.models import RunConfig, Trial

@@ -9,8 +9,8 @@ from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.policy import Policy
-from toolbench.evals.failures import all_classes
+from toolbench.engine.policy.policy import Policy
+from toolbench.evals.judging.failures import all_classes
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial

@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.layering import ENGINE
-from toolbench.engine.lint import lint_tools
 from toolbench.engine.messages import Finding
-from toolbench.engine.policy import resolve
+from toolbench.engine.policy.layering import ENGINE
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.lint import lint_tools
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.known_scenarios import find_scenarios
 from toolbench.lab.planning.whole_numbers import whole_number

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.db.models import Case, Count, Min, Q, Value, When
 from django.utils import timezone
 
-from toolbench.engine.routing import AUTO
-from toolbench.evals.stopping import Until
+from toolbench.engine.capabilities.routing import AUTO
+from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.groups import CONTROL, in_groups
 from toolbench.lab.counts.rates import Rate

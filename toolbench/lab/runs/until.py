@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from django.db import connection, transaction
 from django.db.models import F, Max, Q
 
-from toolbench.evals.stopping import STEP, Count, Until, decide
+from toolbench.evals.statistics.stopping import STEP, Count, Until, decide
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.launching.launching import planned_trial, seed_from
 from toolbench.lab.models import Cell, Run, Trial

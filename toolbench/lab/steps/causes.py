@@ -13,12 +13,12 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.classifying import Ending, Seen, cause_of, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classifying import Ending, Seen, cause_of, cause_signature, grouped, occurrences
+from toolbench.evals.causes.measures import step_counts
+from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.wire_steps import WireStep
 from toolbench.evals.due import Due, Graded, grade
-from toolbench.evals.measures import step_counts
 from toolbench.evals.trials import Scenario
-from toolbench.evals.wire_causes import taxonomy_version
-from toolbench.evals.wire_steps import WireStep
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario

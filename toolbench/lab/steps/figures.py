@@ -8,7 +8,8 @@ from itertools import pairwise
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
-from toolbench.evals import evidence, judging
+from toolbench.evals import evidence
+from toolbench.evals.judging import judging
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.steps.facts import column_count, column_json, column_number, column_text
 from toolbench.providers.recording import ExchangeStep, ToolStep

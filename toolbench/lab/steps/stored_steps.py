@@ -14,7 +14,7 @@ from toolbench.engine.messages import (
     TransformChange,
     Turn,
 )
-from toolbench.evals.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.steps.facts import load
 from toolbench.lab.steps.figures import AnyStep

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import BinaryField, Count, F, Func, IntegerField, Value
 
-from toolbench.evals import failures
+from toolbench.evals.judging import failures
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial

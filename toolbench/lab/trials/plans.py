@@ -11,10 +11,10 @@ from dataclasses import field, replace
 
 from django.conf import settings
 
-from toolbench.engine.loop import LoopPlan
+from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy import Policy, policy_json, resolve
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
+from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.values import light
 from toolbench.evals import examples, scenarios
 from toolbench.evals.trials import Instance, Scenario

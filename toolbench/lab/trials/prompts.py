@@ -5,9 +5,9 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
-from toolbench.engine.asking import ask_for
+from toolbench.engine.asking.methods import ask_for
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy import Policy
+from toolbench.engine.policy.policy import Policy
 from toolbench.evals.trials import Instance
 from toolbench.lab.steps.figures import AnyStep
 from toolbench.providers.endpoint import Endpoint

@@ -10,7 +10,7 @@ from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
 from toolbench.evals.due import Due, grade
-from toolbench.evals.judging import without_tools
+from toolbench.evals.judging.judging import without_tools
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.processes.database_thread import DatabaseThread
 from toolbench.lab.steps.causes import cause_columns

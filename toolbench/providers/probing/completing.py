@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.wires import wire_named
+from toolbench.engine.wires.wires import wire_named
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.values import Check, untold
 

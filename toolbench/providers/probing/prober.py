@@ -9,14 +9,14 @@ from typing import Any
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Ended, ExchangeError, Request
 from toolbench.engine.json_text import encode_json
-from toolbench.engine.loop import LoopPlan
+from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject, Message, Turn
-from toolbench.engine.policy import resolve
-from toolbench.engine.presets import preset
-from toolbench.engine.reading import text_of
-from toolbench.engine.tools import ToolDefinition, ToolRegistry
-from toolbench.engine.wire import Answer
-from toolbench.engine.wires import Wire, wire_named
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import preset
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.wires.reading import text_of
+from toolbench.engine.wires.wire import Answer
+from toolbench.engine.wires.wires import Wire, wire_named
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from toolbench.engine.anthropic.answers import chat_message
 from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.wires.anthropic.answers import chat_message
 from toolbench.providers.probing.values import Check
 from toolbench.providers.recording import ExchangeStep
 from toolbench.providers.upstream_error import parse_json

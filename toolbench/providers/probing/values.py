@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolbench.engine.capabilities import Capabilities, read_capabilities
+from toolbench.engine.capabilities.record import Capabilities, read_capabilities
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
 

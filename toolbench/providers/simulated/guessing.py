@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import schema_errors
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.providers.simulated.knowledge import empty_words
 from toolbench.providers.simulated.pieces import ADDRESS, CODE, DATE, MOST_LETTERS, NAME, NUMBER, QUOTED, Piece, Pieces
 from toolbench.providers.simulated.values import known_value

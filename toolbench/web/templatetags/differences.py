@@ -2,8 +2,8 @@
 
 from django import template
 
-from toolbench.evals.rounding import written
 from toolbench.evals.statistics.differences import Difference
+from toolbench.evals.statistics.rounding import written
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.web.templatetags.figures import money
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
-from toolbench.evals.rounding import written
+from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, rounded
 from toolbench.lab.decisions.records import frozen_rate

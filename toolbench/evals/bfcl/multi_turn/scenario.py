@@ -7,20 +7,20 @@ from itertools import groupby
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult
+from toolbench.engine.loop.saying import Said
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy import METHODS
-from toolbench.engine.saying import Said
-from toolbench.engine.tools import ToolDefinition
-from toolbench.engine.validation import schema_errors
-from toolbench.evals import judging
+from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals.bfcl.golden import Call
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
 from toolbench.evals.bfcl.multi_turn.playing import play
 from toolbench.evals.bfcl.multi_turn.rules import NO_CALL, RESULT, Mistake, mistake
 from toolbench.evals.bfcl.scenario import GROUP
-from toolbench.evals.diagnosis import CALLS, Problem, at, last_turn
 from toolbench.evals.due import Due
 from toolbench.evals.evidence import error_codes
+from toolbench.evals.judging import judging
+from toolbench.evals.judging.diagnosis import CALLS, Problem, at, last_turn
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
 

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from toolbench.evals.wire_causes import taxonomy_version
+from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.lab.counts.cells import recompute_stale
 from toolbench.lab.steps.causes import reclassify
 

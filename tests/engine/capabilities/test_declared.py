@@ -1,0 +1,19 @@
+from toolbench.engine.capabilities.declared import declared_by, templates
+
+
+def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
+    for template in templates():
+        told = declared_by(template)
+        assert told is not None
+        assert told.capabilities.known()
+        assert told.at is not None
+        assert told.who
+
+
+def test_whether_a_model_calls_tools_is_never_declared_for_a_whole_provider() -> None:
+    assert all(told.capabilities.supports_tool_use is None for told in map(declared_by, templates()) if told)
+
+
+def test_who_says_nothing_declares_nothing() -> None:
+    assert declared_by("groq") is None
+    assert declared_by("") is None

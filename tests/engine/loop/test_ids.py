@@ -1,0 +1,38 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbench.engine.loop.ids import repaired_ids
+
+
+@pytest.mark.parametrize(
+    ("given_ids", "expected"),
+    [
+        (["a", "b"], ("a", "b")),
+        (["", " "], ("tc_1", "tc_2")),
+        (["a", "a", "a"], ("a", "a__2", "a__3")),
+        ([" a ", "a"], ("a", "a__2")),
+        (["a", "", "a"], ("a", "tc_2", "a__2")),
+        (["a", "a", "a__2"], ("a", "a__2", "a__2__2")),
+        (["tc_2", ""], ("tc_2", "tc_2__2")),
+        ([], ()),
+    ],
+)
+def test_ids_are_repaired(given_ids: list[str], expected: tuple[str, ...]) -> None:
+    assert repaired_ids(given_ids) == expected
+
+
+def test_an_id_that_the_conversation_holds_already_is_not_given_again() -> None:
+    assert repaired_ids(["call_1", ""], {"call_1", "call_1__2", "tc_2"}) == ("call_1__3", "tc_2__2")
+
+
+@settings(deadline=None, database=None)
+@given(st.lists(st.sampled_from(["", "a", "a__2", "a__2__2", "tc_1", "tc_3"]), max_size=12))
+def test_repaired_ids_are_always_different_and_stay_so(given_ids: list[str]) -> None:
+    once = repaired_ids(given_ids)
+    assert len(set(once)) == len(given_ids)
+    assert repaired_ids(once) == once
+
+
+def test_ten_thousand_repeats_are_no_burden() -> None:
+    assert repaired_ids(["a"] * 10_000)[-1] == "a__10000"

@@ -1,0 +1,74 @@
+from tests.engine.scripted import answer, call, calling, no_tool_support, plan, play
+from toolbench.engine.events import Ask, Event, Outcome, PreparedCall, ToolResult
+from toolbench.engine.loop.loop import run_loop
+
+
+def slow(_: PreparedCall) -> Outcome:
+    return Outcome({"text": "é"}, duration_ms=12.6)
+
+
+def test_a_run_is_told_in_the_case_studys_words() -> None:
+    played = play(plan(system="S"), [calling(call(arguments='{"a":1}')), answer("Fertig é")], slow)
+    assert [(event.type, event.turn) for event in played.events] == [
+        ("llm_request_start", 0),
+        ("llm_request_end", 0),
+        ("tool_call_start", 0),
+        ("tool_call_end", 0),
+        ("llm_request_start", 1),
+        ("llm_request_end", 1),
+        ("final", 1),
+    ]
+    assert played.told("llm_request_start")[0] == {
+        "tool_use_mode": "relaxed",
+        "tool_failure_policy": "fatal",
+        "tools_enabled": True,
+        "messages_count": 2,
+        "tools_count": 2,
+        "tool_choice": "auto",
+        "request_attempts_left": 0,
+    }
+    ended = played.told("llm_request_end")
+    assert ended[0]["tool_calls"] == [{"id": "c1", "name": "state_get", "arguments_bytes": 7}]
+    assert ended[0]["usage"]["input_tokens"] == 10
+    assert (ended[1]["finish_reason"], ended[1]["assistant_content_bytes"]) == ("stop", 9)
+    assert played.told("final") == [
+        {"assistant_content_bytes": 9, "any_tool_calls_seen": True, "any_tool_success_seen": True}
+    ]
+
+
+def test_a_call_is_told_before_and_after() -> None:
+    played = play(plan(), [calling(call("state.get", '{"a":')), answer()])
+    (start,), (end,) = played.told("tool_call_start"), played.told("tool_call_end")
+    assert start == {"tool_call_id": "c1", "name": "state.get", "arguments_bytes": 5, "parse_status": "invalid_json"}
+    assert (end["ok"], end["error_codes"]) == (False, ["ARGUMENTS_JSON_PARSE_ERROR"])
+    assert isinstance(end["result"], ToolResult)
+
+
+def test_times_and_sizes_of_results_are_whole_numbers() -> None:
+    played = play(plan(), [calling(call()), answer()], slow)
+    (end,) = played.told("tool_call_end")
+    assert (end["elapsed_ms"], end["output_replaced"]) == (13, False)
+    assert end["output_bytes"] == len(end["result"].content.encode())
+
+
+def test_a_retry_without_tools_is_told() -> None:
+    played = play(plan(fallback_retry_count=2), [no_tool_support(404), answer()])
+    assert played.told("llm_request_error")[0]["status"] == 404
+    assert played.told("llm_request_retry") == [{"tools_enabled": False, "request_attempts_left": 1}]
+    again = played.told("llm_request_start")[1]
+    assert (again["tools_count"], again["tool_choice"]) == (0, None)
+
+
+def test_a_listener_that_raises_cannot_end_the_run() -> None:
+    def broken(_: Event) -> None:
+        raise RuntimeError("broken")
+
+    loop = run_loop(plan(), broken)
+    ask = next(loop)
+    assert isinstance(ask, Ask)
+    ask.decoder.feed(answer())
+    try:
+        loop.send(ask.decoder.close())
+    except StopIteration as end:
+        final_text = end.value.final_text
+    assert final_text == "Done."

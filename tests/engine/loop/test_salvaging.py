@@ -1,0 +1,45 @@
+from typing import Any
+
+import pytest
+
+from tests.engine.scripted import TOOLS
+from toolbench.engine.loop.salvaging import HEALER, read_refused
+from toolbench.engine.loop.turn import TurnSetup, prepare_turns
+from toolbench.engine.messages import Turn
+from toolbench.engine.policy.policy import resolve
+
+HEALED = {"response_transforms": [HEALER]}
+
+
+def setup(**policy: Any) -> TurnSetup:
+    resolved = resolve([("test", policy)]).policy
+    return prepare_turns("m", resolved, system="", tools=TOOLS, options={}, seed=None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<function=state_patch{"ops": []}</function>',
+        'state_patch{"ops": []}</function>',
+        '{"name": "state_patch", "arguments": {"ops": []}}',
+        '<tool_call>\n{"name": "state_patch", "arguments": {"ops": []}}\n</tool_call>',
+    ],
+)
+def test_a_quoted_call_is_a_turn_under_the_preset_and_a_hint_without_it(text: str) -> None:
+    turn = read_refused(setup(**HEALED), text, with_tools=True)
+    assert isinstance(turn, Turn)
+    assert [(call.name, call.arguments) for call in turn.calls] == [("state_patch", '{"ops":[]}')]
+    assert "answer_refused" in [finding.code for finding in turn.findings]
+    assert {change.name for change in turn.changes} == {HEALER}
+    hint = read_refused(setup(), text, with_tools=True)
+    assert isinstance(hint, str)
+    assert "state_patch" in hint
+
+
+@pytest.mark.parametrize("text", ["", "I cannot do that.", '{"name": "unknown", "arguments": {}}'])
+def test_a_quotation_without_a_call_stays_an_error(text: str) -> None:
+    assert read_refused(setup(**HEALED), text, with_tools=True) == ""
+
+
+def test_nothing_is_read_where_no_tools_were_sent() -> None:
+    assert read_refused(setup(**HEALED), '{"name": "state_get", "arguments": {}}', with_tools=False) == ""

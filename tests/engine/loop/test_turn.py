@@ -1,0 +1,265 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.scripted import GET, PATCH, TOOLS, answer, call, calling, play
+from tests.engine.scripted import plan as planned
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import End
+from toolbench.engine.loop.turn import TurnSetup, ask_turn, build_request, prepare_turns
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.transforms import UnknownTransform, names
+
+KINDS = ("message", "tool", "response", "tool_call", "tool_result")
+USER = [{"role": "user", "content": "Go."}]
+
+
+def setup(
+    options: JsonObject | None = None,
+    *,
+    seed: int | None = None,
+    tools: ToolRegistry = TOOLS,
+    system: str = "Be brief.",
+    **policy: Any,
+) -> TurnSetup:
+    resolved = resolve([("test", policy)]).policy
+    return prepare_turns("m-1", resolved, system=system, tools=tools, options=options or {}, seed=seed)
+
+
+def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
+    sent: JsonObject = json.loads(build_request(given, 0, USER, with_tools=with_tools).body)
+    return sent
+
+
+def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
+    decoder = ask_turn(given, 0, USER, with_tools=with_tools).decoder
+    decoder.feed(raw)
+    return decoder.close()
+
+
+def test_a_body_has_its_keys_in_one_order_whatever_order_they_were_given_in() -> None:
+    one = setup({"top_p": 0.5, "provider": {"order": ["x"], "only": []}}, seed=7, request_overrides={"temperature": 1})
+    two = setup({"provider": {"only": [], "order": ["x"]}, "temperature": 1, "top_p": 0.5}, seed=7)
+    bytes_of = [build_request(given, 0, USER, with_tools=True).body for given in (one, two)]
+    assert bytes_of[0] == bytes_of[1]
+    assert list(body(one))[:4] == ["model", "messages", "tools", "tool_choice"]
+
+
+def test_overrides_beat_options_and_options_beat_defaults() -> None:
+    given = setup(
+        {"temperature": 0.5, "max_tokens": 900},
+        llm_options_defaults={"temperature": 1, "top_k": 4, "provider": {"sort": "x"}},
+        request_overrides={"max_tokens": 256, "provider": {"only": ["y"]}},
+    )
+    sent = body(given)
+    assert (sent["temperature"], sent["top_k"], sent["max_tokens"]) == (0.5, 4, 256)
+    assert sent["provider"] == {"sort": "x", "only": ["y"]}
+
+
+@pytest.mark.parametrize("place", ["request_overrides", "llm_options_defaults"])
+def test_reserved_keys_never_reach_the_body(place: str) -> None:
+    reserved = {"model": "x", "messages": [], "tools": [], "tool_choice": "none", "response_format": {}, "stream": True}
+    policy: dict[str, Any] = {place: {**reserved, "top_k": 1}}
+    sent = body(setup(**policy))
+    assert sent["model"] == "m-1"
+    assert sent["tool_choice"] == "auto"
+    assert len(sent["messages"]) == len(sent["tools"]) == 2
+    assert "response_format" not in sent
+    assert "stream" not in sent
+    assert sent["top_k"] == 1
+
+
+def test_tools_go_out_without_hidden_ones_and_without_empty_required_lists() -> None:
+    sent = body(setup())
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["state_get", "state_patch"]
+    assert "required" not in sent["tools"][0]["function"]["parameters"]
+
+
+def test_enforced_does_not_change_the_tool_choice() -> None:
+    assert body(setup(tool_use_mode="enforced"))["tool_choice"] == "auto"
+    assert body(setup(tool_choice="required"))["tool_choice"] == "required"
+
+
+def test_without_tools_nothing_of_them_is_sent() -> None:
+    sent = body(setup(request_overrides={"parallel_tool_calls": False}), with_tools=False)
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(sent)
+    assert body(setup(request_overrides={"parallel_tool_calls": False}))["parallel_tool_calls"] is False
+
+
+def test_a_blank_system_text_is_not_sent() -> None:
+    assert body(setup(system=" \n"))["messages"] == USER
+    assert body(setup())["messages"][0] == {"role": "system", "content": "Be brief."}
+
+
+def test_lone_surrogates_travel_as_escapes() -> None:
+    raw = build_request(setup(), 0, [{"role": "user", "content": "a\ud800"}], with_tools=False).body
+    assert json.loads(raw)["messages"][1]["content"] == "a\ud800"
+
+
+def test_the_seed_is_sent_when_there_is_one() -> None:
+    assert body(setup(seed=0))["seed"] == 0
+    assert "seed" not in body(setup())
+
+
+def test_what_transforms_changed_on_the_way_out_is_told_with_the_request() -> None:
+    given = setup(tool_transforms="openai-tools-strip-function-descriptions")
+    request = build_request(given, 0, USER, with_tools=True)
+    assert [change.kind for change in request.changes] == ["tool", "tool"]
+    assert build_request(given, 0, USER, with_tools=False).changes == ()
+
+
+def test_a_plan_that_cannot_start_says_why() -> None:
+    twice = ToolRegistry((GET, GET))
+    broken = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
+    nan: JsonObject = {"temperature": float("nan")}
+    with pytest.raises(PlanError, match="no model"):
+        prepare_turns(" ", resolve([]).policy, system="", tools=TOOLS, options={}, seed=None)
+    with pytest.raises(PlanError, match="twice"):
+        setup(tools=twice)
+    with pytest.raises(PlanError, match="tool t "):
+        setup(tools=broken)
+    with pytest.raises(PlanError, match="options"):
+        setup(nan)
+
+
+def test_a_broken_schema_is_no_matter_where_schemas_are_not_checked() -> None:
+    assert setup(tools=ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),)), validate_arguments=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_transform_is_refused_when_strict_and_passed_over_otherwise(kind: str) -> None:
+    policy: dict[str, Any] = {f"{kind}_transforms": ["nobody_knows"]}
+    assert setup(**policy)
+    with pytest.raises(UnknownTransform):
+        setup(strict=True, **policy)
+
+
+def test_calls_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
+    raw = calling(call(call_id="a"), call(call_id="b"), call(call_id="c"))
+    turn = read(setup(max_tool_calls_per_turn=2), raw)
+    assert [one.id for one in turn.calls] == ["a", "b"]
+    assert (len(turn.calls_found), turn.ignored_calls) == (3, 1)
+    assert [one["id"] for one in turn.message["tool_calls"]] == ["a", "b"]
+
+
+def test_without_tools_all_calls_are_ignored_and_counted() -> None:
+    turn = read(setup(), calling(call(), call(call_id="b")), with_tools=False)
+    assert (turn.calls, turn.ignored_calls, len(turn.calls_found)) == ((), 2, 2)
+    assert "tool_calls" not in turn.message
+
+
+def test_ids_and_names_are_mended_and_what_was_found_is_kept_beside() -> None:
+    turn = read(setup(), calling(call(" state_get ", call_id=""), call(call_id="x"), call(call_id="x")))
+    assert [one.id for one in turn.calls] == ["tc_1", "x", "x__2"]
+    assert turn.calls[0].name == "state_get"
+    assert [one.id for one in turn.calls_found] == ["", "x", "x"]
+    assert [one["id"] for one in turn.message["tool_calls"]] == ["tc_1", "x", "x__2"]
+
+
+def test_a_lone_call_object_is_read_without_any_transform() -> None:
+    turn = read(setup(), answer(None, calls=call(arguments={})))
+    assert [one.name for one in turn.calls] == ["state_get"]
+
+
+@pytest.mark.parametrize("calls", ["state_get", 7, [1, "x", None], {}, [{}], [{"function": "state_get"}]])
+def test_odd_calls_never_break_the_reading(calls: Any) -> None:
+    turn = read(setup(), answer("Hi", calls=calls))
+    assert turn.text == "Hi"
+    assert all(one.name == "" for one in turn.calls)
+
+
+def test_fields_nobody_knows_go_back_to_the_model_and_empty_ones_do_not() -> None:
+    with_signature = {**call(), "signature": "s"}
+    turn = read(
+        setup(), answer(None, calls=[with_signature], reasoning_content="hm", refusal=None, function_call={"name": "x"})
+    )
+    assert turn.message["reasoning_content"] == "hm"
+    assert turn.message["tool_calls"][0]["signature"] == "s"
+    assert turn.message["content"] == ""
+    assert not {"refusal", "function_call"} & set(turn.message)
+
+
+def test_text_beside_calls_stays_in_the_history() -> None:
+    turn = read(setup(), answer("Let me look.", calls=[call()]))
+    assert (turn.text, turn.message["content"]) == ("Let me look.", "Let me look.")
+
+
+def test_transforms_of_answer_and_calls_are_applied_in_order_and_told() -> None:
+    legacy = answer(None, function_call={"name": "state_get", "arguments": ""})
+    turn = read(
+        setup(
+            response_transforms="assistant_function_call_to_tool_calls",
+            tool_call_transforms="assistant_tool_calls_arguments_blank_to_empty_object",
+        ),
+        legacy,
+    )
+    assert [(one.name, one.arguments) for one in turn.calls] == [("state_get", "{}")]
+    assert {change.kind for change in turn.changes} == {"response", "tool_call"}
+
+
+def test_calls_that_are_ignored_are_not_transformed() -> None:
+    transforms = "assistant_tool_calls_arguments_blank_to_empty_object"
+    turn = read(setup(tool_call_transforms=transforms), calling(call(arguments="")), with_tools=False)
+    assert (turn.changes, turn.ignored_calls) == ((), 1)
+
+
+def test_what_the_method_asks_with_is_not_overridden() -> None:
+    sent = body(setup(method="constrained", constraint="grammar", request_overrides={"grammar": "mine", "top_k": 1}))
+    assert (sent["grammar"] != "mine", sent["top_k"]) == (True, 1)
+
+
+def test_the_methods_prompts_are_never_mixed() -> None:
+    native, text = body(setup()), body(setup(method="text_json"))
+    assert "```json" not in json.dumps(native)
+    assert "tools" not in text
+    assert "tool_choice" not in text
+    assert PATCH.name in text["messages"][0]["content"]
+
+
+KEYS = st.sampled_from(
+    ["content", "tool_calls", "function_call", "function", "name", "arguments", "id", "text", "final"]
+)
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    [
+        "state_get",
+        '{"name":"state_get","arguments":{}}',
+        "```json\n{",
+        "<tool_call>state_get {}</tool_call>",
+        '{"final":1}',
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("method", ["native", "text_json", "constrained"])
+@settings(deadline=None, database=None, max_examples=150)
+@given(message=st.dictionaries(KEYS, VALUES, max_size=4))
+def test_no_message_breaks_the_reading_with_every_transform_on(method: str, message: JsonObject) -> None:
+    every: dict[str, Any] = {f"{kind}_transforms": names(kind) for kind in KINDS}
+    raw = json.dumps({"choices": [{"message": message}]}).encode()
+    played = play(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
+    assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
+    results = [sent for sent in played.ended.history if sent["role"] == "tool"]
+    assert len(calls) == len(results), "every call in the history has its result"
+
+
+@pytest.mark.parametrize(
+    "policy", [{"method": "template"}, {"response_transforms": ["tool_calls_from_text"]}], ids=["template", "healed"]
+)
+def test_untyped_tagged_values_are_guessed_where_the_policy_says_so(policy: JsonObject) -> None:
+    said = answer("<tool_call><function=state_get>\n<parameter=x>\n3\n</parameter>\n</function></tool_call>")
+    arguments = [
+        read(setup(text_format="qwen3_coder", guess_untyped=guess, **policy), said).calls[0].arguments
+        for guess in (False, True)
+    ]
+    assert arguments == ['{"x":"3"}', '{"x":3}']

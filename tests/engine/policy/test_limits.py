@@ -1,0 +1,52 @@
+import pytest
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.json_text import encode_json
+from toolbench.engine.policy.limits import calls_per_turn, check_tool_set
+from toolbench.engine.policy.policy import Policy
+from toolbench.engine.tools.definitions import ToolDefinition
+
+TOOLS = [ToolDefinition(f"tool_{n}", "d" * n).to_openai() for n in range(8)]
+
+
+def test_a_set_exactly_at_the_limits_is_sent() -> None:
+    size = len(encode_json(TOOLS))
+    check_tool_set(TOOLS, Policy(max_tool_definitions_count=8, max_tool_definitions_bytes=size))
+
+
+def test_too_many_tools_are_refused() -> None:
+    with pytest.raises(PlanError, match="8 tools; at most 7"):
+        check_tool_set(TOOLS, Policy(max_tool_definitions_count=7))
+
+
+def test_a_set_too_large_is_refused_and_the_five_largest_are_named() -> None:
+    with pytest.raises(PlanError) as caught:
+        check_tool_set(TOOLS, Policy(max_tool_definitions_bytes=100))
+    largest = str(caught.value).split("the largest: ")[1]
+    assert [part.split()[0] for part in largest.split(", ")] == ["tool_7", "tool_6", "tool_5", "tool_4", "tool_3"]
+
+
+def test_a_name_used_twice_is_refused() -> None:
+    with pytest.raises(PlanError, match="tool_1"):
+        check_tool_set([*TOOLS, TOOLS[1]], Policy())
+
+
+@pytest.mark.parametrize(
+    ("cap", "options", "expected"),
+    [
+        (None, {}, None),
+        (None, {"parallel_tool_calls": True}, None),
+        (None, {"parallel_tool_calls": False}, 1),
+        (None, {"parallel_tool_calls": 0}, None),
+        (3, {"parallel_tool_calls": False}, 3),
+    ],
+)
+def test_one_call_is_kept_where_parallel_calls_are_off_and_nothing_else_is_said(
+    cap: int | None, options: dict[str, object], expected: int | None
+) -> None:
+    assert calls_per_turn(Policy(max_tool_calls_per_turn=cap), options) == expected
+
+
+def test_serial_calls_keep_one_whatever_else_is_said() -> None:
+    policy = Policy(serial_calls=True, max_tool_calls_per_turn=5)
+    assert calls_per_turn(policy, {"parallel_tool_calls": True}) == 1

@@ -1,0 +1,85 @@
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+
+import pytest
+from pydantic import BaseModel
+
+from toolbench.engine.errors import PlanError, ToolArgumentError
+from toolbench.engine.tools.python_tools import PythonTools, plain_value, python_tool
+from toolbench.engine.tools.validation import check_schema
+
+
+class Kind(Enum):
+    SUN = "sun"
+
+
+class Weather(BaseModel):
+    kind: Kind
+    day: date
+
+
+@dataclass
+class Pair:
+    one: int
+
+
+def add(a: int, b: int = 1) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+async def wait(seconds: float) -> None:
+    """Waits."""
+
+
+def test_a_function_is_a_tool_under_its_own_name_and_words() -> None:
+    tool = python_tool(add)
+
+    assert (tool.definition.name, tool.definition.description) == ("add", "Adds two numbers.")
+    assert tool.call({"a": 2}) == 3
+    check_schema(tool.definition)
+
+
+def test_name_words_and_limits_can_be_given() -> None:
+    tool = python_tool(add, name="plus", description="Sum.", alone=True, timeout_seconds=0.5)
+
+    definition = tool.definition
+    assert (definition.name, definition.description, definition.alone) == ("plus", "Sum.", True)
+    assert definition.timeout_seconds == 0.5
+
+
+def test_arguments_are_refused_before_the_function_is_called() -> None:
+    with pytest.raises(ToolArgumentError, match=r"\$\.a: Missing required argument"):
+        python_tool(add).call({"b": 2})
+
+
+def test_a_set_offers_its_tools_in_order_and_each_name_once() -> None:
+    assert [tool.name for tool in PythonTools.of(wait, add).registry.definitions] == ["wait", "add"]
+    with pytest.raises(PlanError, match="named twice: add"):
+        PythonTools.of(add, python_tool(wait, name="add"))
+
+
+def test_async_functions_are_known_as_such() -> None:
+    assert python_tool(wait).is_async
+    assert not python_tool(add).is_async
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Weather(kind=Kind.SUN, day=date(2026, 1, 2)), {"kind": "sun", "day": "2026-01-02"}),
+        ([Pair(1), {"k": Kind.SUN}], [{"one": 1}, {"k": "sun"}]),
+        ({"a": [1, None, "x"]}, {"a": [1, None, "x"]}),
+        ((1, 2), [1, 2]),
+    ],
+)
+def test_values_are_written_out_as_json_holds_them(value: object, plain: object) -> None:
+    assert plain_value(value) == plain
+
+
+def test_a_value_that_json_cannot_hold_stays_as_it_is() -> None:
+    nothing_json_knows = object()
+
+    assert plain_value({"it": nothing_json_knows}) == {"it": nothing_json_knows}
+    assert plain_value(b"\xff") == b"\xff"

@@ -1,0 +1,85 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import MOST_ERRORS, check_schema, schema_errors
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ops": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["path"]}},
+        "unit": {"type": "string", "enum": ["c", "f"]},
+        "days": {"type": "integer", "minimum": 1, "maximum": 7},
+        "code": {"type": "string", "pattern": "^x"},
+    },
+    "required": ["ops"],
+    "additionalProperties": False,
+}
+
+
+def found(arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> set[tuple[str, str]]:
+    return {(e.path, e.kind) for e in schema_errors(ToolDefinition("t", "", schema), arguments)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"ops": [{"path": "/a"}], "unit": "c", "days": 3}, set()),
+        ({}, {("$.ops", "missing")}),
+        ({"ops": [{}, {}]}, {("$.ops[0].path", "missing"), ("$.ops[1].path", "missing")}),
+        ({"ops": "set"}, {("$.ops", "type")}),
+        ({"ops": []}, {("$.ops", "range")}),
+        ({"ops": [{"path": 1}], "unit": "k"}, {("$.unit", "enum")}),
+        ({"ops": [{"path": 1}], "days": 0}, {("$.days", "range")}),
+        ({"ops": [{"path": 1}], "days": 2.5}, {("$.days", "type")}),
+        ({"ops": [{"path": 1}], "code": "y"}, {("$.code", "other")}),
+        ({"ops": [{"path": 1}], "a": 1, "b c": 2}, {("$.a", "extra"), ('$["b c"]', "extra")}),
+    ],
+)
+def test_every_violation_has_a_path_and_a_kind(arguments: dict[str, Any], expected: set[tuple[str, str]]) -> None:
+    assert found(arguments) == expected
+
+
+def test_a_message_names_what_is_expected_and_repeats_no_value() -> None:
+    (error,) = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": "x" * 10_000})
+    assert error.message == 'the value is not of type "array"'
+
+
+def test_no_schema_allows_everything() -> None:
+    assert found({"anything": [1]}, {}) == set()
+
+
+def test_many_violations_are_cut_off() -> None:
+    errors = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{}] * 1000})
+    assert len(errors) == MOST_ERRORS
+
+
+def test_a_lone_surrogate_is_a_violation_and_not_a_crash() -> None:
+    (error,) = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{"path": 1}], "unit": "\ud800"})
+    assert (error.path, error.kind) == ("$", "other")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nope"},
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$ref": "#/nowhere"},
+        {"pattern": "("},
+        {"type": object()},
+        {"type": "string", "title": "\ud800"},
+    ],
+    ids=["type", "remote", "dangling", "pattern", "object", "surrogate"],
+)
+def test_a_schema_that_cannot_be_used_is_refused_before_the_run(schema: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="tool t "):
+        check_schema(ToolDefinition("t", "", schema))
+
+
+def test_a_schema_reads_no_file(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text("{}")
+    with pytest.raises(PlanError):
+        check_schema(ToolDefinition("t", "", {"$ref": (tmp_path / "schema.json").as_uri()}))

@@ -1,0 +1,145 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.scripted import TOOLS
+from tests.engine.streams import split_at
+from tests.engine.wires.anthropic.events import event, events, message, streamed
+from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.events import Decoder, Delta
+from toolbench.engine.loop.turn import prepare_turns, read_answer
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.wires.wire import Answer
+from toolbench.engine.wires.wires import wire_named
+
+SETUP = prepare_turns("m", resolve([]).policy, system="", tools=TOOLS, options={}, seed=None)
+THOUGHT = {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmF0dXJl"}
+TEXT = {"type": "text", "text": "Looking at it."}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "state_patch", "input": {"ops": [{"op": "set", "n": 1.5}]}}
+BARE = {"type": "tool_use", "id": "toolu_2", "name": "state_get", "input": {}}
+
+
+def decoder(heard: Callable[[Delta], None] = lambda delta: None, *, stream: bool = True) -> Decoder:
+    def read(answer: Answer) -> Turn:
+        return read_answer(SETUP, answer, with_tools=True)
+
+    return wire_named("anthropic").decoder(read, heard, stream=stream)
+
+
+def read_in(*chunks: bytes, stream: bool = True) -> Turn:
+    reading = decoder(stream=stream)
+    for chunk in chunks:
+        reading.feed(chunk)
+    return reading.close()
+
+
+def found(turn: Turn) -> list[str]:
+    return [finding.code for finding in turn.findings]
+
+
+def cut_after(kind: str, whole: JsonObject, times: int = 1) -> bytes:
+    """The stream until an event of this kind has come so many times."""
+    made = events(whole)
+    places = [place for place, one in enumerate(made) if one["type"] == kind]
+    return b"".join(map(event, made[: places[times - 1] + 1]))
+
+
+def test_a_listener_hears_text_thoughts_and_calls_as_they_grow() -> None:
+    heard: list[Delta] = []
+    reading = decoder(heard.append)
+    reading.feed(streamed(message(THOUGHT, TEXT, USE, BARE, stop="tool_use")))
+    assert "".join(delta.reasoning for delta in heard) == THOUGHT["thinking"]
+    assert "".join(delta.text for delta in heard) == TEXT["text"]
+    assert json.loads("".join(delta.arguments for delta in heard if delta.call == 0)) == USE["input"]
+    assert [delta.call for delta in heard if delta.closed] == [0, 1]
+    assert reading.partial["content_blocks"] == [THOUGHT, TEXT, USE, BARE]
+
+
+def test_a_stream_that_breaks_off_in_an_input_runs_no_call() -> None:
+    turn = read_in(cut_after("content_block_delta", message(USE), 4))
+    assert (turn.calls, turn.cut, len(turn.calls_found)) == ((), True, 1)
+    assert found(turn)[0] == "stream_cut"
+    assert read_in(cut_after("content_block_start", message(BARE))).cut
+
+
+def test_endings_that_lack_something_are_said() -> None:
+    assert found(read_in(cut_after("content_block_stop", message(TEXT)))) == ["stream_unfinished"]
+    assert found(read_in(cut_after("message_delta", message(TEXT)))) == ["stream_stop_missing"]
+    nothing = [{**one, "usage": None} for one in events({**message(TEXT), "usage": {"output_tokens": 0}})]
+    nothing[0]["message"]["usage"] = None
+    assert found(read_in(b"".join(map(event, nothing)))) == ["stream_usage_missing"]
+
+
+def test_an_error_after_it_began_is_an_error() -> None:
+    failed = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    with pytest.raises(MalformedAnswer, match="Overloaded") as refused:
+        read_in(cut_after("content_block_delta", message(TEXT)), failed)
+    assert refused.value.code == "error_object"
+
+
+@pytest.mark.parametrize("sent", [b"data: {oops\n\n", event({"type": "message_stop"})])
+def test_events_without_an_answer_are_refused(sent: bytes) -> None:
+    with pytest.raises(MalformedAnswer):
+        read_in(sent)
+
+
+def test_events_and_deltas_nobody_knows_are_passed_over_or_kept() -> None:
+    made = events(message(TEXT))
+    made.insert(3, {"type": "weather", "degrees": 3})
+    made.insert(5, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "go"}})
+    made.insert(6, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "od"}})
+    cited = {"type": "citations_delta", "citation": {"cited_text": "x"}}
+    made.insert(7, {"type": "content_block_delta", "index": 0, "delta": cited})
+    kept = read_in(b"".join(map(event, made))).message["content_blocks"]
+    assert kept == [{**TEXT, "mood": "good", "citations": [{"cited_text": "x"}]}]
+
+
+@pytest.mark.parametrize("fault", ["stream_index_missing", "stream_index_reused"])
+def test_blocks_are_told_apart_without_their_indexes(fault: str) -> None:
+    made = events(message(TEXT, USE, BARE, stop="tool_use"))
+    for one in (one for one in made if "index" in one):
+        one.pop("index")
+        one.update({} if fault == "stream_index_missing" else {"index": 0})
+    turn = read_in(b"".join(map(event, made)))
+    assert turn.message["content_blocks"] == [TEXT, USE, BARE]
+    assert found(turn)[0] == fault
+
+
+def test_an_answer_in_one_piece_is_read_where_a_stream_was_asked_for() -> None:
+    turn = read_in(json.dumps(message(TEXT)).encode())
+    assert (turn.text, found(turn)) == (TEXT["text"], ["stream_not_streamed"])
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+BLOCKS = st.lists(
+    st.one_of(
+        st.text(max_size=20).map(lambda said: {"type": "text", "text": said}),
+        st.text(min_size=1, max_size=20).map(lambda said: {**THOUGHT, "thinking": said}),
+        st.just({"type": "redacted_thinking", "data": "xyz"}),
+        st.builds(
+            lambda name, given: {"type": "tool_use", "id": "toolu_1", "name": name, "input": given},
+            st.sampled_from(["state_get", "state_patch", "nobody"]),
+            st.dictionaries(st.text(max_size=4), VALUES, max_size=3),
+        ),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(BLOCKS, st.integers(1, 9), st.lists(st.integers(0, 5000), max_size=6), st.sampled_from(["end_turn", "tool_use"]))
+def test_a_stream_split_anywhere_gives_the_same_turn_as_the_whole_answer(
+    blocks: list[Any], size: int, places: list[int], stop: str
+) -> None:
+    whole = message(*blocks, stop=stop)
+    one = read_in(json.dumps(whole).encode(), stream=False)
+    assert read_in(*split_at(streamed(whole, size), places)) == one

@@ -1,0 +1,66 @@
+"""The case study's rule and words."""
+
+import pytest
+
+from tests.evals.records import calling, ended, failing, result, saying
+from toolbench.engine.events import End, ExchangeError
+from toolbench.evals.judging import parity
+
+
+@pytest.mark.parametrize("text", ["Done.", "done", " DONE! ", '"Done."', "`done`", "'Done.'\n"])
+def test_done_is_recognised(text: str) -> None:
+    assert parity.says_done(text)
+
+
+@pytest.mark.parametrize("text", ["", "Done. Bye.", "I am done", "Done..", "Done?", "Well: Done."])
+def test_anything_else_is_not_done(text: str) -> None:
+    assert not parity.says_done(text)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code", "word"),
+    [
+        (None, "", "connection_refused", "CONNECTION_ERROR"),
+        (None, "", "read_timeout", "TIMEOUT_ERROR"),
+        (200, "", "not_an_answer", "DECODE_ERROR"),
+        (404, "No endpoints found that support tool use.", "tools_unsupported", "NO_TOOL_USE_ENDPOINT"),
+        (400, "tools are not supported", "tools_unsupported", "HTTP_400"),
+        (400, "bad option", "request_rejected", "HTTP_400"),
+        (401, "", "authentication", "AUTH"),
+        (402, "", "payment_required", "PAYMENT_REQUIRED"),
+        (403, "", "content_refused", "FORBIDDEN"),
+        (404, "", "not_found", "NOT_FOUND"),
+        (408, "", "request_timeout", "TIMEOUT"),
+        (409, "", "conflict", "CONFLICT"),
+        (413, "", "request_too_large", "REQUEST_TOO_LARGE"),
+        (418, "", "request_rejected", "HTTP_418"),
+        (422, "", "unprocessable", "UNPROCESSABLE"),
+        (429, "", "rate_limited", "RATE_LIMIT"),
+        (500, "", "model_format", "UPSTREAM_5XX"),
+        (503, "", "unavailable", "UPSTREAM_5XX"),
+        (599, "", "server_failed", "UPSTREAM_5XX"),
+        (None, "", "never_heard_of", "EXCEPTION"),
+    ],
+)
+def test_a_failed_exchange_has_the_published_word(status: int | None, message: str, code: str, word: str) -> None:
+    error = ExchangeError(code, message, status)
+    assert parity.category(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error)) == word
+
+
+@pytest.mark.parametrize(
+    ("end", "word"),
+    [
+        (End.NO_TOOL_CALLS, "NO_TOOL_CALLS"),
+        (End.TOOL_ERROR, "TOOL_ERROR"),
+        (End.DEADLINE_EXCEEDED, "TIMEOUT"),
+        (End.MAX_TURNS_EXCEEDED, "EXCEPTION"),
+    ],
+)
+def test_an_end_has_the_published_word(end: End, word: str) -> None:
+    assert parity.category(ended(saying(0, "hello"), end=end)) == word
+
+
+def test_a_failed_assertion_without_any_call_is_no_tool_calls() -> None:
+    assert parity.category(ended(saying(0, "Done."))) == "NO_TOOL_CALLS"
+    assert parity.category(ended(calling(0, result("state_get", {})), saying(1, "Done."))) == "ASSERTION_FAILED"
+    assert parity.category(ended(saying(0, "hello", tools_sent=False))) == "ASSERTION_FAILED"

@@ -1,0 +1,14 @@
+"""Halves go up."""
+
+import pytest
+
+from toolbench.evals.statistics.rounding import half_up, written
+
+
+@pytest.mark.parametrize(
+    ("number", "places", "expected"),
+    [(92.5, 0, "93"), (91.5, 0, "92"), (0.5, 0, "1"), (62.25, 1, "62.3"), (2.675, 2, "2.68"), (1e-9, 0, "0")],
+)
+def test_halves_go_up_at_every_place(number: float, places: int, expected: str) -> None:
+    assert written(number, places) == expected
+    assert half_up(number, places) == float(expected)

@@ -1,0 +1,77 @@
+"""Intervals that hold at every look: against their definition, exactly by counting paths, and beside ordinary ones."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import betabinom, binom
+
+from toolbench.evals.statistics import wilson
+from toolbench.evals.statistics.sequential import always_valid, always_valid_mean
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> tuple[int, int]:
+    n = draw(st.integers(1, 500))
+    return draw(st.integers(0, n)), n
+
+
+@given(counted(), st.sampled_from([0.01, 0.05, 0.2]))
+def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: tuple[int, int], error: float) -> None:
+    k, n = count
+    mixture = betabinom.pmf(k, n, 0.5, 0.5)
+    for p in always_valid(k, n, error):
+        if 0 < p < 1:
+            assert mixture / binom.pmf(k, n, p) == pytest.approx(1 / error, rel=1e-6)
+
+
+@given(counted())
+def test_it_holds_the_share_seen_and_is_wider_than_an_interval_for_one_look(count: tuple[int, int]) -> None:
+    k, n = count
+    low, high = always_valid(k, n, 0.05)
+    assert low <= k / n <= high
+    if n >= 10:
+        once = wilson(k, n)
+        assert high - low > once[1] - once[0]
+
+
+@given(counted())
+def test_of_unequal_rates_a_good_mean_is_less_well_known_than_one_rate(count: tuple[int, int]) -> None:
+    k, n = count
+    low, high = always_valid_mean(k, n, 0.05)
+    assert 0 <= low <= k / n <= high <= 1
+    if n >= 40 and k / n >= 0.8:
+        assert low < always_valid(k, n, 0.05)[0]
+
+
+def test_nothing_tried_says_nothing() -> None:
+    assert always_valid(0, 0, 0.05) == always_valid_mean(0, 0, 0.05) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("k", "n", "error"), [(3, 2, 0.05), (-1, 2, 0.05), (1, 2, 0.0), (1, 2, 1.0)])
+def test_what_is_no_rate_is_refused(k: int, n: int, error: float) -> None:
+    with pytest.raises(ValueError, match=r"no rate|an error is"):
+        always_valid(k, n, error)
+    with pytest.raises(ValueError, match=r"no rate|an error is"):
+        always_valid_mean(k, n, error)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.7, 0.9, 0.975])
+def test_the_chance_of_ever_leaving_out_the_rate_is_below_the_stated_error(p: float) -> None:
+    """Exactly, path by path, over 100 looks; the ordinary interval watched as often errs far oftener."""
+    assert _ever_left_out(p, lambda k, n: always_valid(k, n, 0.05)) <= 0.05
+    assert _ever_left_out(p, wilson) > 0.15
+
+
+def _ever_left_out(p: float, interval: Callable[[int, int], tuple[float, float]]) -> float:
+    """The chance that some interval up to 100 trials leaves out p, looked at from the first trial on."""
+    inside, lost = np.array([1.0]), 0.0
+    for n in range(1, 101):
+        inside = np.append(inside * (1 - p), 0) + np.append(0, inside * p)
+        ends = [interval(k, n) if inside[k] > 1e-15 else (0.0, 1.0) for k in range(n + 1)]
+        out = np.array([not low <= p <= high for low, high in ends])
+        lost += float(inside[out].sum())
+        inside = np.where(out, 0, inside)
+    return lost

@@ -1,0 +1,48 @@
+"""Differences of sides that went on until something was decided."""
+
+import random
+
+import pytest
+
+from toolbench.evals.statistics.differences import Stratum, difference
+from toolbench.evals.statistics.intervals import Part, Stopping
+from toolbench.evals.statistics.sequential_differences import sequential_difference
+
+UNTIL = Stopping(0.05)
+
+
+def pair(first: tuple[int, int], second: tuple[int, int]) -> tuple[Part, Part]:
+    return Part(*first, UNTIL), Part(*second, UNTIL)
+
+
+@pytest.mark.parametrize(("passed", "differs"), [(84, False), (95, True)])
+def test_a_difference_is_claimed_where_the_interval_leaves_out_none(passed: int, differs: bool) -> None:
+    found = sequential_difference([pair((70, 100), (passed, 100))])
+    once = difference([Stratum(70, 100, passed, 100)])
+    assert found is not None
+    assert once is not None
+    assert (found.p <= 0.05) == (found.low > 0) == differs
+    assert found.value == pytest.approx(once.value)
+    assert found.low < once.low < once.high < found.high
+
+
+def test_strata_that_one_side_has_not_tried_take_no_part() -> None:
+    alone = sequential_difference([pair((7, 10), (9, 10))])
+    assert sequential_difference([pair((7, 10), (9, 10)), pair((0, 0), (5, 5))]) == alone
+    assert sequential_difference([pair((0, 0), (5, 5))]) is None
+
+
+def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_different() -> None:
+    chance = random.Random(7)
+
+    def ever_differs() -> bool:
+        first = second = 0
+        for n in range(5, 61, 5):
+            first += sum(chance.random() < 0.7 for _ in range(5))
+            second += sum(chance.random() < 0.7 for _ in range(5))
+            found = sequential_difference([pair((first, n), (second, n))])
+            if found is not None and found.p <= 0.05:
+                return True
+        return False
+
+    assert sum(ever_differs() for _ in range(60)) <= 4

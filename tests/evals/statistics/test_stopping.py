@@ -1,0 +1,74 @@
+"""Rules for when a cell has been tried enough."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.sequential import play_cell, play_race
+from toolbench.evals.statistics.stopping import Count, Until, UntilRefused, decide
+
+
+def of(*counts: tuple[int, int], error: float = 0.05) -> list[Count]:
+    return [Count(k, n, error) for k, n in counts]
+
+
+def test_against_a_target_a_cell_is_decided_on_either_side_and_open_between() -> None:
+    found = decide(Until("threshold", target=90), of((60, 60), (36, 40), (5, 10), (10, 10), (0, 0)))
+    assert found == ("above", "", "below", "", "")
+
+
+def test_a_width_is_reached_wherever_the_rate_lies() -> None:
+    assert decide(Until("width", width=20), of((40, 40), (200, 400), (100, 200))) == ("narrow", "narrow", "")
+
+
+def test_whoever_lies_wholly_below_another_is_out_and_the_last_one_in_is_the_best() -> None:
+    until = Until("best")
+    assert decide(until, of((95, 100), (94, 100), (20, 40))) == ("", "", "beaten")
+    assert decide(until, of((195, 200), (120, 200), (20, 40))) == ("best", "beaten", "beaten")
+    assert decide(until, of((50, 50))) == ("",)
+
+
+def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
+    assert Until("best", error=0.05).cell_error(5) == pytest.approx(0.01)
+    assert Until("threshold", error=0.05).cell_error(5) == 0.05
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"rule": "luck"},
+        {"rate": "best"},
+        {"error": 0},
+        {"error": 0.9},
+        {"target": 100},
+        {"width": 0},
+        {"width": "wide"},
+        {"patience": 3},
+    ],
+)
+def test_a_rule_that_cannot_be_followed_is_refused_in_a_sentence(odd: dict[str, Any]) -> None:
+    with pytest.raises(UntilRefused, match=r"\.$"):
+        Until.read({"rule": "threshold"} | odd)
+
+
+def test_a_rule_is_read_as_it_was_written() -> None:
+    until = Until("width", rate="delivered", error=0.1, width=15)
+    assert Until.read(until.to_json()) == until
+    assert str(until) == "delivered success known within 15 points, error 10 % a cell"
+
+
+@pytest.mark.parametrize("rate", [0.85, 0.9, 0.95])
+def test_simulated_cells_err_no_oftener_than_stated(rate: float) -> None:
+    """As `python -m benchmarks.sequential` does for every published rate, with fewer runs."""
+    played = play_cell(rate, Until("threshold"), most=120, runs=400, seed=11)
+    assert played.within(0.05)
+    assert played.trials < 120
+
+
+def test_simulated_equals_are_seldom_told_apart_and_unequals_are() -> None:
+    equal = play_race([0.9, 0.9], Until("best"), most=100, runs=200, seed=11)
+    assert equal.within(0.05)
+    unequal = play_race([0.5, 0.95], Until("best"), most=200, runs=100, seed=11)
+    assert unequal.within(0.05)
+    assert unequal.decided == 1.0
+    assert unequal.trials < 80

@@ -1,0 +1,92 @@
+"""Calls whose arguments are no JSON object: each is noted, and mended where the policy names repairs. One bad call
+leaves the others alone."""
+
+from collections.abc import Sequence
+
+from toolbench.engine.arguments import INVALID_JSON, read_arguments
+from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange, function_in
+from toolbench.engine.policy.policy import Policy
+from toolbench.engine.repairs import Repaired, repair
+from toolbench.engine.transforms.changes import changes_between
+from toolbench.engine.values import light
+from toolbench.engine.wires.reading import Read, snippet
+
+MODES = {"native": "tool_use", "text_json": "json_fallback"}
+
+
+@light(frozen=True, slots=True)
+class Mended:
+    """The calls, with the arguments of some written anew, what was read of each, and what is to be said of them."""
+
+    calls: list[JsonObject]
+    reads: list[ReadArguments | None]
+    changes: tuple[TransformChange, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    parse_errors: tuple[ParseError, ...] = ()
+
+
+def mode_of(method: str) -> str:
+    """How a parse error names the way in which the call was asked for: tool_use, json_fallback, or the method."""
+    return MODES.get(method, method)
+
+
+def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool) -> Mended:
+    """`calls` are in OpenAI's shape, asked for in this mode; `cut` says that the answer was ended from outside. What
+    broke off is read but left as it came, so that it is refused."""
+    mended = list(calls)
+    reads: list[ReadArguments | None] = []
+    changes: list[TransformChange] = []
+    findings: list[Finding] = []
+    errors: list[ParseError] = []
+    for place, call in enumerate(calls):
+        written = function_in(call).get("arguments")
+        read = read_arguments(written, policy.max_tool_args_bytes)
+        reads.append(read if written is not None else None)  # an empty object will stand in its place
+        if read.status != INVALID_JSON:
+            continue
+        found = repair(written, policy.argument_repairs, cut=cut) if isinstance(written, str) else None
+        path = f"$.tool_calls[{place}].function.arguments"
+        errors.append(parse_error(mode, read.problem, str(written), call=place, repaired=found))
+        if found is not None:
+            findings.append(repair_finding(found, path))
+        if found is not None and not found.truncated:
+            mended[place] = {**call, "function": {**call["function"], "arguments": found.text}}
+            reads[place] = None
+            changes += repair_changes(str(written), found, path)
+    return Mended(mended, reads, tuple(changes), tuple(findings), tuple(errors))
+
+
+def unread_calls(read: Read, mode: str) -> tuple[ParseError, ...]:
+    """The parse errors of an answer's text: as the way of asking told them, else one per finding that says so."""
+    if read.parse_errors:
+        return read.parse_errors
+    said = [finding.message.partition(";")[0] for finding in read.findings if finding.code == "parse_error"]
+    return tuple(parse_error(mode, error, read.text) for error in said)
+
+
+def parse_error(
+    mode: str, error: str, written: str, *, call: int | None = None, repaired: Repaired | None = None
+) -> ParseError:
+    """The record of something unreadable, `written` cut to a snippet."""
+    names, truncated = (repaired.repairs, repaired.truncated) if repaired else ((), False)
+    return ParseError(mode, error, snippet(written), call, names, truncated)
+
+
+def repair_finding(found: Repaired, path: str) -> Finding:
+    names = ", ".join(found.repairs)
+    if found.truncated:
+        said = (
+            f"The arguments break off; to read them their end had to be made up ({names}), so they were not executed."
+        )
+        return Finding("arguments_truncated", said, path)
+    return Finding("arguments_repaired", f"The arguments were no JSON object and were repaired: {names}.", path)
+
+
+def repair_changes(before: str, found: Repaired, path: str) -> tuple[TransformChange, ...]:
+    """One change per repair; the first tells the text before, the last the text after."""
+    ((_, old, new),) = changes_between(before, found.text)
+    last = len(found.repairs) - 1
+    return tuple(
+        TransformChange("argument", name, path, old if place == 0 else "", new if place == last else "")
+        for place, name in enumerate(found.repairs)
+    )

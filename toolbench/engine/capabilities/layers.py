@@ -1,0 +1,63 @@
+"""From what is known of an endpoint to layers of the policy that keep a run within it, each named after who said so."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolbench.engine.capabilities.record import Capabilities, Effective, Told
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.presets import Layers
+
+PREFIX = "capability "
+FOLD_SYSTEM = "midturn_system_to_user"
+NO_NULL = "assistant_tool_calls_content_empty_if_null"
+_LIMITS = {
+    "max_completion_tokens": "max_tokens_to_max_completion_tokens",
+    "max_tokens": "max_completion_tokens_to_max_tokens",
+}
+_EFFORTS = {
+    "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire of Messages does the rest
+    "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
+    "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
+}
+
+
+def capability_layers(effective: Effective, options: Mapping[str, Any]) -> Layers:
+    """One layer for everyone who said something that changes a request; () where nothing has to change. `options` are
+    those that the other layers send: another name is chosen only for what is sent. A limit always may be, since
+    scenarios have theirs."""
+    layers: dict[str, JsonObject] = {}
+    for field, patch in _patches(effective.capabilities, options):
+        layer = layers.setdefault(layer_name(effective.origins[field]), {})
+        for key, value in patch.items():
+            layer[key] = [*layer.get(key, []), *value] if isinstance(value, list) else value
+    return tuple(layers.items())
+
+
+def layer_name(told: Told) -> str:
+    """Such as `capability from probe 12 of 2026-11-22`, or `capability declared by a person`."""
+    if told.source == "declared":
+        return f"{PREFIX}declared by {told.who}"
+    return f"{PREFIX}from {told.who}" + (f" of {told.at:%Y-%m-%d}" if told.at else "")
+
+
+def _patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
+    """(the field, what follows from it)"""
+    if known.supports_parallel_tools is False:
+        yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
+    if known.allows_midturn_system is False:
+        yield "allows_midturn_system", {"message_transforms": [FOLD_SYSTEM]}
+    if known.content_null_ok is False:
+        yield "content_null_ok", {"message_transforms": [NO_NULL]}
+    if known.prompt_endpoint == "llama":
+        yield "prompt_endpoint", {"prompt_endpoint": "llama"}
+    if known.reasoning_replay in ("none", "tags"):
+        yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
+    if known.max_tools:
+        yield "max_tools", {"max_tool_definitions_count": known.max_tools}
+    if known.tool_id_pattern:
+        yield "tool_id_pattern", {"tool_id_pattern": known.tool_id_pattern}
+    if known.limit_name in _LIMITS and (known.limit_name != "max_tokens" or "max_completion_tokens" in options):
+        yield "limit_name", {"request_transforms": [_LIMITS[known.limit_name]]}
+    if known.effort_name in _EFFORTS and {"reasoning_effort", "reasoning"} & options.keys():
+        yield "effort_name", {"request_transforms": _EFFORTS[known.effort_name]}

@@ -1,0 +1,96 @@
+"""From a call the model made to one that may run, or to a refusal the model can read.
+
+A refused call never runs. In this order: arguments that are too large (ARGUMENTS_TOO_LARGE) or no JSON object
+(ARGUMENTS_JSON_PARSE_ERROR), a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED), arguments that break the
+tool's JSON Schema (ARGUMENT_ERROR: the same code a tool itself gives for arguments it refuses, as the case study's
+scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors has them one by one)."""
+
+from toolbench.engine.arguments import TOO_LARGE, read_arguments
+from toolbench.engine.events import Outcome, PreparedCall, ToolResult
+from toolbench.engine.json_text import copy_json
+from toolbench.engine.loop.envelope import envelope_of, refusal, write_envelope
+from toolbench.engine.messages import Envelope, ReadArguments, SchemaError, ToolCall
+from toolbench.engine.policy.policy import Policy
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.values import light
+
+
+@light(frozen=True, slots=True)
+class Dispatched:
+    """A call, looked at. `tool_name` is the tool's own name where one was found, else what the model wrote. Either
+    `prepared` or `refused` is set."""
+
+    call: ToolCall
+    read: ReadArguments
+    tool_name: str
+    prepared: PreparedCall | None = None
+    refused: Envelope | None = None
+    schema_errors: tuple[SchemaError, ...] = ()
+
+
+def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
+    """Decides whether the call may run; runs nothing."""
+    read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes)
+    tool = find_tool(call.name, tools, policy.tool_name_aliases)
+    name = tool.name if tool else call.name.strip()
+    if read.arguments is None:
+        return Dispatched(call, read, name, refused=_unreadable(name, read, policy.max_tool_args_bytes))
+    if tool is None:
+        refused = refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
+        return Dispatched(call, read, name, refused=refused)
+    broken = schema_errors(tool, read.arguments) if policy.validate_arguments else ()
+    if broken:
+        refused = refusal(name, "ARGUMENT_ERROR", _sentence(broken))
+        return Dispatched(call, read, name, refused=refused, schema_errors=broken)
+    arguments = copy_json(read.arguments)
+    return Dispatched(
+        call, read, name, prepared=PreparedCall(call.id, name, arguments, tool.alone, tool.timeout_seconds)
+    )
+
+
+def find_tool(name: str, tools: ToolRegistry, aliases: dict[str, str]) -> ToolDefinition | None:
+    """The tool meant by `name`: trimmed, through the aliases, then with `_` for `.` where no tool has the dotted
+    name."""
+    wanted = name.strip()
+    wanted = aliases.get(wanted, wanted)
+    return tools.find(wanted) or (tools.find(wanted.replace(".", "_")) if "." in wanted else None)
+
+
+def result_of(dispatched: Dispatched, outcome: Outcome | None, policy: Policy) -> ToolResult:
+    """The call's result: its refusal, or what the tool gave back (`outcome` must be there when the call ran)."""
+    envelope = dispatched.refused
+    if envelope is None:
+        if outcome is None:
+            raise ValueError(f"no outcome for the call {dispatched.call.id}")
+        envelope = envelope_of(outcome, dispatched.tool_name)
+    written = write_envelope(
+        envelope,
+        policy.tool_result_transforms,
+        max_bytes=policy.max_tool_output_bytes,
+        call_id=dispatched.call.id,
+    )
+    return ToolResult(
+        call=dispatched.call,
+        arguments=dispatched.read.arguments,
+        parse_status=dispatched.read.status,
+        envelope=written.envelope,
+        content=written.content,
+        executed=dispatched.refused is None,
+        schema_errors=dispatched.schema_errors,
+        output_replaced=written.replaced,
+        changes=written.changes,
+        duration_ms=outcome.duration_ms if outcome else 0.0,
+    )
+
+
+def _unreadable(name: str, read: ReadArguments, max_bytes: int) -> Envelope:
+    if read.status == TOO_LARGE:
+        message = f"Not executed: {read.problem}. Call the tool again with shorter arguments."
+        return refusal(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
+    message = f"Not executed: the arguments are not a JSON object ({read.problem}). Send one JSON object only."
+    return refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
+
+
+def _sentence(broken: tuple[SchemaError, ...]) -> str:
+    return "Not executed: " + "; ".join(f"{error.path}: {error.message}" for error in broken)

@@ -1,0 +1,32 @@
+"""Answers that a server refused to pass on, read all the same: some report a call that they could not read as an error
+and quote what the model wrote."""
+
+from collections.abc import Collection
+
+from toolbench.engine.loop.turn import TurnSetup, read_answer
+from toolbench.engine.messages import Finding, Turn
+from toolbench.engine.wires.reading import meant_call
+from toolbench.engine.wires.wire import Answer
+
+HEALER = "tool_calls_from_text"
+_SAID = "The server refused this answer because it could not read the call in it; the text it quotes was read instead."
+
+
+def read_refused(setup: TurnSetup, text: str, *, with_tools: bool, taken: Collection[str] = ()) -> Turn | str:
+    """The turn that the quoted text makes, where the policy heals calls in text and there is one; else a sentence on
+    what could be read in it, "" for nothing. `taken` are ids of calls that the conversation holds."""
+    names = [tool.name for tool in setup.tools.definitions] if with_tools else []
+    if HEALER in setup.policy.response_transforms and names:
+        finding = Finding("answer_refused", _SAID, "$.error.failed_generation")
+        message = {"role": "assistant", "content": _opened(text, names)}
+        turn = read_answer(setup, Answer(message, findings=(finding,)), with_tools=True, taken=taken)
+        if turn.calls:
+            return turn
+    meant = meant_call(_opened(text, names), names)
+    return f"What the model wrote is a call ({meant}); the transform {HEALER} reads such answers." if meant else ""
+
+
+def _opened(text: str, names: list[str]) -> str:
+    """Some servers quote a call without its opener: `name{…}</function>`."""
+    bare = text.lstrip().startswith(tuple(f"{name}{{" for name in names))
+    return f"<function={text.lstrip()}" if bare else text

@@ -1,0 +1,307 @@
+"""One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from operator import is_
+from typing import Any
+
+from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
+from toolbench.engine.asking.methods import Asking, ask_for
+from toolbench.engine.asking.watching import WatchedDecoder
+from toolbench.engine.constrain.compiling import Asked
+from toolbench.engine.constrain.dialects import Limits
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import Ask, Decoder, Hear, Request
+from toolbench.engine.identity import Same
+from toolbench.engine.json_text import encode_object, in_order, write_json
+from toolbench.engine.loop.ids import ids_in, repaired_ids
+from toolbench.engine.messages import (
+    JsonObject,
+    Message,
+    ReadArguments,
+    ToolCall,
+    TransformChange,
+    Turn,
+    function_in,
+)
+from toolbench.engine.policy.limits import calls_per_turn, check_tool_set
+from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.policy import Policy
+from toolbench.engine.repairs import check_repairs
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.validation import check_schema
+from toolbench.engine.transforms import (
+    Facts,
+    apply_calls,
+    apply_message,
+    apply_request,
+    apply_response,
+    apply_tools,
+    check_names,
+)
+from toolbench.engine.transforms.reasoning import REASONING_HISTORY
+from toolbench.engine.values import light
+from toolbench.engine.wires.reading import text_of
+from toolbench.engine.wires.remarks import remarks_on
+from toolbench.engine.wires.wire import Answer
+from toolbench.engine.wires.wires import CHAT, Wire
+
+WITH_USAGE: JsonObject = {"include_usage": True}
+PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
+
+
+@light(frozen=True, slots=True)
+class TurnSetup:
+    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode,
+    `tools_text` the JSON of `tools_json`; `options` go into every body. `stream` asks for answers as they are written;
+    their `stream_options` may be given with the options, null for none. `wire` is how bodies and answers travel."""
+
+    model: str
+    policy: Policy
+    system: str
+    options: JsonObject
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    tools_text: str
+    tool_changes: tuple[TransformChange, ...]
+    asking: Asking
+    calls_kept: int | None
+    stream: bool = False
+    wire: Wire = CHAT
+
+    def facts(self, *, with_tools: bool) -> Facts:
+        """What its transforms may know."""
+        tools = self.tools.definitions if with_tools else ()
+        policy = self.policy
+        return Facts(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
+
+    def written(self, body: JsonObject) -> dict[str, str]:
+        """The JSON of what every body says again, by its key: the tools, where nobody made others of them."""
+        tools = body.get("tools")
+        known = isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
+        return {"tools": self.tools_text} if known else {}
+
+
+def prepare_turns(
+    model: str, policy: Policy, *, system: str, tools: ToolRegistry, options: JsonObject, seed: int | None
+) -> TurnSetup:
+    """Raises PlanError for a blank model or tools that cannot be sent, UnknownTransform in strict mode.
+
+    Options from the weakest: the policy's defaults, `options`, the policy's overrides, the seed."""
+    if not model.strip():
+        raise PlanError("no model is named")
+    offer = _offer(Same(policy), *map(Same, tools.definitions))
+    merged = _merged_options(policy, options, seed)
+    asking = _asking(policy, merged)
+    dropped = asking.dropped(list(offer.tools_json), policy.tool_choice) if offer.tools_json else ()
+    return TurnSetup(
+        model=model,
+        policy=policy,
+        system=system,
+        options=merged,
+        tools=offer.tools,
+        tools_json=offer.tools_json,
+        tools_text=offer.tools_text,
+        tool_changes=(*offer.changes, *dropped),
+        asking=asking,
+        calls_kept=calls_per_turn(policy, merged),
+    )
+
+
+@light(frozen=True, slots=True)
+class _Offer:
+    """The tools that are sent and may run, as they go over the wire and as JSON, and what transforms changed of
+    them."""
+
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    tools_text: str
+    changes: tuple[TransformChange, ...]
+
+
+@lru_cache(maxsize=256)
+def _offer(policy: Same[Policy], *definitions: Same[ToolDefinition]) -> _Offer:
+    """Trials of one configuration share policy and tools. Raises as prepare_turns does."""
+    _check_transforms(policy.value)
+    offered = _offered(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
+    sent = [tool.to_openai() for tool in offered.exposed()]
+    tools_json, changes = apply_tools(sent, policy.value.tool_transforms)
+    check_tool_set(tools_json, policy.value)
+    return _Offer(offered, tuple(tools_json), write_json(tools_json), changes)
+
+
+def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
+    """In the order of their names, so that equal plans give equal bytes."""
+    merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+    kept = {name: value for name, value in merged.items() if name != "stream"}
+    try:
+        return dict(in_order({**kept, "seed": seed} if seed is not None else kept))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"the request options are not JSON: {error}") from None
+
+
+def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
+    if policy.tool_use_mode == "disabled":
+        return ToolRegistry()
+    offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
+    if policy.validate_arguments or policy.method == "constrained":
+        for tool in offered.definitions:
+            check_schema(tool)
+    return offered
+
+
+def _asking(policy: Policy, options: JsonObject) -> Asking:
+    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
+    wanted = options.get("parallel_tool_calls") is True
+    many = (policy.max_tool_calls_per_turn or PARALLEL_CALLS) if wanted else 1
+    limits = Limits(policy.constraint_max_string, policy.constraint_max_items)
+    return ask_for(policy, Asked(many=many, limits=limits))
+
+
+def _check_transforms(policy: Policy) -> None:
+    check_repairs(policy.argument_repairs, strict=policy.strict)
+    for kind in ("message", "tool", "request", "response", "tool_call", "tool_result"):
+        check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
+
+
+def ask_turn(
+    setup: TurnSetup,
+    turn: int,
+    messages: Sequence[Message],
+    *,
+    with_tools: bool,
+    must_call: bool = False,
+    heard: Hear = lambda delta: None,
+) -> Ask:
+    """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
+    and is not changed. `must_call`: the run fails without a call and has none yet; a constraint then allows nothing
+    else. `heard` is told of every piece of a streamed answer."""
+
+    def read(answer: Answer) -> Turn:
+        return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(ids_in(messages)))
+
+    decoder = _decoder(setup, read, heard, with_tools=with_tools)
+    return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
+
+
+def _decoder(setup: TurnSetup, read: Callable[[Answer], Turn], heard: Hear, *, with_tools: bool) -> Decoder:
+    tools = setup.tools.definitions if with_tools else ()
+    watch = setup.asking.watch(tools) if setup.stream and tools else None
+    if watch is None:
+        return setup.wire.decoder(read, heard, stream=setup.stream)
+    return WatchedDecoder(lambda told: setup.wire.decoder(read, told, stream=True), heard, watch)
+
+
+def build_request(
+    setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
+) -> Request:
+    """`parallel_tool_calls` is left out where no tools are sent: it has no meaning there and some endpoints refuse
+    it."""
+    system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
+    sent, changes = apply_message(
+        [*system, *messages], _message_transforms(setup.policy), setup.facts(with_tools=with_tools)
+    )
+    body: JsonObject = {"model": setup.model, "messages": sent}
+    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
+    body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
+    if with_tools:
+        changes = (*setup.tool_changes, *changes)
+    options = {name: value for name, value in setup.options.items() if name not in body}
+    if "tools" not in body:
+        options.pop("parallel_tool_calls", None)
+    streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
+    body, body_changes = apply_request({**body, **options, **streaming}, setup.policy.request_transforms)
+    travelling, on_the_wire = setup.wire.encode(body)
+    return Request(
+        turn=turn,
+        path=setup.wire.path,
+        body=encode_object(travelling, setup.written(travelling)),
+        tools_sent=with_tools,
+        stream=setup.stream,
+        changes=(*changes, *body_changes, *on_the_wire),
+        cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
+    )
+
+
+def _message_transforms(policy: Policy) -> tuple[str, ...]:
+    """What becomes of reasoning, the policy's own, and the check of ids where the endpoint's pattern is known."""
+    reasoning = REASONING_HISTORY.get(policy.reasoning_history)
+    return (
+        *([reasoning] if reasoning else []),
+        *policy.message_transforms,
+        *(["tool_call_ids_fit_pattern"] if policy.tool_id_pattern else []),
+    )
+
+
+def _stream_options(given: Any) -> JsonObject:
+    return {"stream": True, **({} if given is None else {"stream_options": given})}
+
+
+def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
+    """The policy's own, except that a constrained first answer is held to a call where the run needs one."""
+    held = must_call and policy.method == "constrained" and policy.tool_choice == "auto"
+    return "required" if held else policy.tool_choice
+
+
+def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
+    """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
+    goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken`
+    in the conversation are not given again, but for the endpoint's own."""
+    policy = setup.policy
+    message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
+    read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
+    remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
+    calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
+    mode = mode_of(setup.asking.method) if with_tools else ""
+    mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
+    shut = frozenset(taken).difference(ids_in([answer.message]))
+    kept = [] if answer.cut else _repaired(mended.calls, shut)[: setup.calls_kept]
+    return Turn(
+        message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
+        text=read.text,
+        calls=tuple(map(_tool_call, kept, mended.reads)),
+        calls_found=tuple(map(_tool_call, read.calls)),
+        ignored_calls=len(calls) - len(kept),
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+        path=read.path,
+        changes=(*changes, *read.changes, *call_changes, *mended.changes),
+        findings=(*answer.findings, *read.findings, *mended.findings, *remarks),
+        upstream=answer.upstream,
+        model_echoed=answer.model_echoed,
+        fingerprint=answer.fingerprint,
+        cut=answer.cut,
+        continues=answer.continues,
+        parse_errors=(*unread_calls(read, mode), *mended.parse_errors),
+        not_executed=read.not_executed,
+        mode=mode,
+    )
+
+
+def _repaired(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:
+    """The same calls with trimmed names and ids that tell them apart; every other field as it came."""
+    ids = repaired_ids((_scalar(call.get("id")) for call in calls), taken)
+    return [_renamed(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
+
+
+def _renamed(call: JsonObject, new_id: str) -> JsonObject:
+    function = function_in(call)
+    arguments = function.get("arguments")
+    named = {**function, "name": _scalar(function.get("name")), "arguments": "{}" if arguments is None else arguments}
+    return {**call, "id": new_id, "type": "function", "function": named}
+
+
+def _tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
+    function = function_in(call)
+    return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"), read)
+
+
+def _scalar(value: Any) -> str:
+    return str(value).strip() if isinstance(value, (str, int)) else ""
+
+
+def _rememberable(message: Message) -> Message:
+    """The message without its calls, for the history. Fields nobody here knows go along, empty ones do not."""
+    left_out = ("role", "content", "tool_calls", "function_call")
+    extra = {name: value for name, value in message.items() if name not in left_out and value is not None}
+    return {"role": "assistant", "content": text_of(message), **extra}

@@ -1,0 +1,43 @@
+"""What may be sent and kept: the size of a tool set, and the calls of one answer."""
+
+from collections.abc import Sequence
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.json_text import encode_json
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.policy import Policy
+
+_NAMED = 5
+
+
+def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
+    """Raises PlanError for tools that are too many, too large together (naming the five largest) or named twice."""
+    names = [tool["function"]["name"] for tool in tools_json]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PlanError(f"tools named twice: {', '.join(twice)}")
+    if len(names) > policy.max_tool_definitions_count:
+        raise PlanError(f"{len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
+    total = len(encode_json(list(tools_json)))
+    if total > policy.max_tool_definitions_bytes:
+        sizes = sorted(
+            ((len(encode_json(tool)), name) for tool, name in zip(tools_json, names, strict=True)), reverse=True
+        )
+        largest = ", ".join(f"{name} {size}" for size, name in sizes[:_NAMED])
+        limit = policy.max_tool_definitions_bytes
+        raise PlanError(f"the tools are {total} bytes; at most {limit} are allowed; the largest: {largest}")
+
+
+def calls_per_turn(policy: Policy, options: JsonObject) -> int | None:
+    """How many calls of one answer are kept; None means all. One where calls must be serial, and when parallel calls
+    are switched off and nothing else is said."""
+    if policy.serial_calls:
+        return 1
+    if policy.max_tool_calls_per_turn is not None:
+        return policy.max_tool_calls_per_turn
+    return None if may_run_side_by_side(options) else 1
+
+
+def may_run_side_by_side(options: JsonObject) -> bool:
+    """Whether calls of one answer may run at the same time: not where parallel calls are switched off."""
+    return options.get("parallel_tool_calls") is not False

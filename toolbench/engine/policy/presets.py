@@ -1,0 +1,142 @@
+"""Presets: named sparse patches of the policy, and the layers a strategy is made of.
+
+A patch holds only what it is about: what is absent stays as the layers below left it, null or [] clears it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolbench.engine.errors import EngineError
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.keys import spelled
+from toolbench.engine.policy.overrides import merge_options
+
+_FACTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
+
+INFRASTRUCTURE = "infrastructure"
+STRATEGIES: tuple[str, ...] = tuple(_FACTS["strategies"])
+
+Layers = tuple[tuple[str, JsonObject], ...]
+
+
+class UnknownPreset(EngineError):
+    """A name that no preset bears."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown preset: {name}")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The patches above the strategy, lowest first. `preset` is the patch of the preset that the strategy names, for
+    presets that are not built in."""
+
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+
+
+def preset_names() -> tuple[str, ...]:
+    """Every built-in preset, aliases left out."""
+    return tuple(_FACTS["presets"])
+
+
+def preset(name: str) -> JsonObject:
+    """The patch of a built-in preset, a copy; aliases of the case study are understood. Raises UnknownPreset."""
+    patch: JsonObject = deepcopy(_find(name)["patch"])
+    return patch
+
+
+def preset_description(name: str) -> str:
+    """Why the preset exists, in one sentence. Raises UnknownPreset."""
+    return str(_find(name)["description"])
+
+
+def provider_default(template: str) -> JsonObject:
+    """The patch that every model at providers of this template gets; {} for a template without one."""
+    return _union(preset(name) for name in _FACTS["provider_defaults"].get(spelled(template), ()))
+
+
+def openrouter_routing(
+    *,
+    route: str = "",
+    transforms: Iterable[str] | None = None,
+    only: Iterable[str] = (),
+    order: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> JsonObject:
+    """A patch that steers OpenRouter's choice of upstream. What is not given is not sent, but an empty `transforms`
+    is: it switches OpenRouter's own off."""
+    provider = {"only": list(only), "order": list(order), "ignore": list(ignore)}
+    chosen = {key: value for key, value in provider.items() if value}
+    options: JsonObject = {"route": route} if route else {}
+    if transforms is not None:
+        options["transforms"] = list(transforms)
+    if chosen:
+        options["provider"] = chosen
+    return {"request_overrides": options} if options else {}
+
+
+def model_workarounds(model_name: str) -> tuple[str, ...]:
+    """Names of the presets that a model is known to need, by its name as sent; () for most."""
+    found = (name for rule in _FACTS["model_workarounds"] if _matches(rule, model_name) for name in rule["presets"])
+    return tuple(dict.fromkeys(found))
+
+
+def layers_for(
+    strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: Wishes | None = None
+) -> Layers:
+    """(name, patch) from the lowest layer to the highest, empty patches left out. raw has nothing of ours below the
+    wishes; baseline adds the infrastructure's and the provider's defaults; production the model's workarounds too.
+    Any other strategy is a preset by name on top of baseline. Raises UnknownPreset."""
+    wishes = wishes or Wishes()
+    named = spelled(strategy)
+    builtin = named in _FACTS["strategies"]
+    parts = _FACTS["strategies"][named if builtin else "baseline"]
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if parts["infrastructure"]:
+        layers.append((INFRASTRUCTURE, preset(INFRASTRUCTURE)))
+    if parts["provider"]:
+        layers.append((f"provider {provider_template}", provider_default(provider_template)))
+    if parts["workarounds"]:
+        layers += [(f"workaround {name}", preset(name)) for name in workarounds]
+    layers.append(("profile", wishes.profile))
+    if not builtin:
+        layers.append((f"preset {strategy}", wishes.preset or preset(strategy)))
+    layers += [("run", wishes.run), ("scenario", wishes.scenario)]
+    return tuple((name, deepcopy(dict(patch))) for name, patch in layers if patch)
+
+
+def _find(name: str) -> JsonObject:
+    canonical = spelled(name)
+    found: JsonObject | None = _FACTS["presets"].get(_FACTS["aliases"].get(canonical, canonical))
+    if found is None:
+        raise UnknownPreset(name)
+    return found
+
+
+def _matches(rule: JsonObject, model_name: str) -> bool:
+    text = str(rule["text"])
+    if rule["match"] == "exact":
+        return model_name == text
+    return model_name.startswith(text) if rule["match"] == "prefix" else text in model_name.lower()
+
+
+def _union(patches: Iterable[JsonObject]) -> JsonObject:
+    """Several patches as one: lists joined in order without repeats, objects merged, the later scalar wins."""
+    united: JsonObject = {}
+    for patch in patches:
+        for key, value in patch.items():
+            below = united.get(key)
+            if isinstance(value, list) and isinstance(below, list):
+                united[key] = list(dict.fromkeys([*below, *value]))
+            elif isinstance(value, dict) and isinstance(below, dict):
+                united[key] = merge_options(below, value)
+            else:
+                united[key] = value
+    return united

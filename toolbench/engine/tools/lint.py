@@ -1,0 +1,127 @@
+"""Advice on a set of tools before it is sent: what some endpoint will refuse, pass over or get wrong. Nothing here
+stops a run."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+from toolbench.engine.json_text import encode_json, is_too_deep
+from toolbench.engine.messages import Finding
+from toolbench.engine.tools.definitions import ToolDefinition
+
+_FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
+
+MAX_TOOLS = 128
+MAX_BYTES = 200_000
+STRICTEST_NAME, LAXEST_NAME = 64, 128  # characters
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+
+SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+
+
+def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
+    """All findings, those of the whole set first; paths begin at `$[index]`. Tools the model never sees are left
+    out. Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
+    description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
+    keyword_not_portable, format_not_portable."""
+    exposed = [(f"$[{index}]", tool) for index, tool in enumerate(definitions) if tool.exposed_to_model]
+    findings = list(_lint_set([tool for _, tool in exposed]))
+    for path, tool in exposed:
+        findings += [*_lint_name(path, tool), *_lint_description(path, tool), *_lint_schema(path, tool)]
+    return tuple(findings)
+
+
+def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
+    if len(tools) > MAX_TOOLS:
+        yield Finding("tools_count", f"{len(tools)} tools; more than {MAX_TOOLS} are widely refused.")
+    sized = [(len(encode_json(tool.to_openai())), tool.name) for tool in tools if not is_too_deep(tool.parameters)]
+    total = sum(size for size, _ in sized)
+    if total > MAX_BYTES:
+        biggest = ", ".join(name for _, name in sorted(sized, reverse=True)[:5])
+        said = f"{total} bytes of definitions, more than {MAX_BYTES}; the biggest: {biggest}."
+        yield Finding("tools_bytes", said)
+    for name, count in Counter(tool.name for tool in tools).items():
+        if count > 1:
+            yield Finding("name_duplicate", f"{count} tools are called {name}.")
+
+
+def _lint_name(path: str, tool: ToolDefinition) -> Iterator[Finding]:
+    at, name = f"{path}.name", tool.name
+    if not name.strip():
+        yield Finding("name_empty", "The tool has no name.", at)
+    elif "." in name:
+        yield Finding("name_dot", f"{name}: OpenAI and others refuse dots; an underscore is safe.", at)
+    elif not _NAME.fullmatch(name):
+        yield Finding("name_characters", f"{name}: only letters, digits, _ and - are safe.", at)
+    if len(name) > LAXEST_NAME:
+        yield Finding("name_length", f"The name has {len(name)} characters; {LAXEST_NAME} is the most anywhere.", at)
+    elif len(name) > STRICTEST_NAME:
+        yield Finding("name_length", f"The name has {len(name)} characters; OpenAI takes {STRICTEST_NAME}.", at)
+
+
+def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
+    if not tool.description.strip():
+        yield Finding("description_missing", "Without a description the model has only the name.", path)
+
+
+def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
+    at, schema = f"{path}.parameters", tool.parameters
+    if is_too_deep(schema):
+        yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", at)
+        return
+    if schema and schema.get("type") != "object":
+        yield Finding("schema_root", "Arguments are an object: the schema's root needs type object.", at)
+    broken = _why_invalid(schema)
+    if broken:
+        yield Finding("schema_invalid", broken, at)
+        return
+    for place, part in _schemas(at, schema):
+        yield from _lint_part(place, part)
+
+
+def _why_invalid(schema: Mapping[str, Any]) -> str:
+    """What the JSON Schema library says against a schema, "" for a good one. Nothing is fetched."""
+    try:
+        jsonschema_rs.meta.validate(dict(schema))
+        jsonschema_rs.dereference(dict(schema), offline=True)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        return f"No valid JSON Schema: {str(error).splitlines()[0][:200]}"
+    return ""
+
+
+def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
+    for keyword in schema:
+        if reason := _FACTS["keywords"].get(keyword):
+            yield Finding("keyword_not_portable", f"{keyword}: {reason}.", f"{path}.{keyword}")
+    form = schema.get("format")
+    if isinstance(form, str) and form not in _FACTS["formats"]:
+        said = f"format {form} is held by few; {', '.join(_FACTS['formats'])} are safe."
+        yield Finding("format_not_portable", said, f"{path}.format")
+    required = schema.get("required")
+    if required == []:
+        yield Finding("required_empty", "Some backends refuse an empty list; it is left out on the wire.", path)
+    unknown = set(required or ()) - set(schema.get("properties", ()))
+    if unknown:
+        yield Finding("required_unknown", f"Required but not described: {', '.join(sorted(unknown))}.", path)
+
+
+def _schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema inside a schema, itself first, with its path. A property's own name is no keyword."""
+    if not isinstance(schema, Mapping):
+        return
+    yield path, schema
+    for keyword in SCHEMAS_BY_NAME:
+        for name, part in (schema.get(keyword) or {}).items():
+            yield from _schemas(f"{path}.{keyword}.{name}", part)
+    for keyword in SCHEMA_LISTS:
+        for index, part in enumerate(schema.get(keyword) or ()):
+            yield from _schemas(f"{path}.{keyword}[{index}]", part)
+    for keyword in SCHEMAS:
+        yield from _schemas(f"{path}.{keyword}", schema.get(keyword))

@@ -1,0 +1,80 @@
+"""Tools that are typed Python functions."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pydantic_core import to_jsonable_python
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.typed_schemas import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTool:
+    """A function with the definition that a model sees."""
+
+    definition: ToolDefinition
+    function: Callable[..., object]
+    signature: Signature
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def call(self, arguments: JsonObject) -> object:
+        """What the function gives, of an async one its coroutine. Raises ToolArgumentError before it is called, and
+        whatever it raises."""
+        return self.function(**self.signature.read(arguments))
+
+
+def python_tool(
+    function: Callable[..., object],
+    *,
+    name: str = "",
+    description: str = "",
+    alone: bool = False,
+    timeout_seconds: float | None = None,
+) -> PythonTool:
+    """A tool named and described as the function is, where nothing else is given; its parameters from the types, with
+    Annotated descriptions, defaults, enums and models. Raises PlanError for a function that no JSON object can call."""
+    signature = Signature(function)
+    definition = ToolDefinition(
+        name=name or getattr(function, "__name__", ""),
+        description=description or inspect.getdoc(function) or "",
+        parameters=signature.schema,
+        alone=alone,
+        timeout_seconds=timeout_seconds,
+    )
+    return PythonTool(definition, function, signature)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTools:
+    """A set of tools by name: what a model is offered, and what runs when it calls."""
+
+    by_name: Mapping[str, PythonTool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *tools: PythonTool | Callable[..., object]) -> "PythonTools":
+        """From tools or bare functions. Raises PlanError for two of one name."""
+        made = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
+        names = [tool.definition.name for tool in made]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise PlanError(f"tools named twice: {', '.join(twice)}")
+        return cls({tool.definition.name: tool for tool in made})
+
+    @property
+    def registry(self) -> ToolRegistry:
+        return ToolRegistry(tuple(tool.definition for tool in self.by_name.values()))
+
+
+def plain_value(value: object) -> object:
+    """A function's value as JSON holds it: models, dataclasses, enums, dates and the like are written out. What cannot
+    be written stays as it is; the model is told so then."""
+    try:
+        return to_jsonable_python(value, fallback=lambda unknown: unknown)
+    except ValueError:
+        return value

@@ -1,0 +1,83 @@
+"""Checking a call's arguments against its tool's JSON Schema, with a JSON path for every violation."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+
+import jsonschema_rs
+
+from toolbench.engine.errors import PlanError
+from toolbench.engine.identity import Same
+from toolbench.engine.json_paths import json_path, member_path
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import JsonObject, SchemaError
+from toolbench.engine.tools.definitions import ToolDefinition
+
+MOST_ERRORS = 20
+_KINDS = {
+    "required": "missing",
+    "type": "type",
+    "enum": "enum",
+    "const": "enum",
+    "minimum": "range",
+    "maximum": "range",
+    "exclusiveMinimum": "range",
+    "exclusiveMaximum": "range",
+    "minLength": "range",
+    "maxLength": "range",
+    "minItems": "range",
+    "maxItems": "range",
+    "minProperties": "range",
+    "maxProperties": "range",
+    "multipleOf": "range",
+    "additionalProperties": "extra",
+    "unevaluatedProperties": "extra",
+    "additionalItems": "extra",
+    "unevaluatedItems": "extra",
+}
+
+
+def check_schema(tool: ToolDefinition) -> None:
+    """Raises PlanError when the tool's parameters are no JSON Schema that can be checked without a network."""
+    try:
+        _validator_of(Same(tool))
+    except (ValueError, TypeError) as error:
+        raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {_first_line(error)}") from None
+
+
+def schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
+    """The first MOST_ERRORS violations, in the validator's order; nothing when the arguments fit."""
+    validator = _validator_of(Same(tool))
+    try:
+        if validator.is_valid(arguments):
+            return ()
+        found = (named for error in validator.iter_errors(arguments) for named in _named(error))
+        return tuple(islice(found, MOST_ERRORS))
+    except ValueError as error:
+        return (SchemaError("$", "other", f"the arguments cannot be checked: {_first_line(error)}"),)
+
+
+@lru_cache(maxsize=512)
+def _validator_of(tool: Same[ToolDefinition]) -> jsonschema_rs.Validator:
+    return _compiled(write_json(dict(tool.value.parameters)))
+
+
+@lru_cache(maxsize=512)
+def _compiled(schema: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schema, mask="the value", offline=True)
+
+
+def _named(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
+    """One error per missing or unexpected property, else one in all."""
+    path = json_path(error.instance_path)
+    kind = _KINDS.get(error.kind.name, "other")
+    if kind == "missing":
+        yield SchemaError(member_path(path, error.kind.value), kind, "is required")
+    elif error.kind.name == "additionalProperties":
+        yield from (SchemaError(member_path(path, name), kind, "is not a known property") for name in error.kind.value)
+    else:
+        yield SchemaError(path, kind, error.message)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:200]

@@ -1,0 +1,104 @@
+"""A Messages answer in chat shape. Its own blocks go along in the message, to be sent back unchanged."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import Finding, JsonObject, Message, Usage
+from toolbench.engine.wires.anthropic.blocks import KEPT
+from toolbench.engine.wires.usage import read_usage
+from toolbench.engine.wires.wire import Answer, error_text, read_object
+
+STOPS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+PAUSED = "pause_turn"
+_READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
+
+
+def decode_message(body: bytes) -> Answer:
+    """Raises MalformedAnswer, and nothing else, for any bytes that are no answer."""
+    return answer_in(read_object(body))
+
+
+def answer_in(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> Answer:
+    """The answer that a Messages object holds. A reason to stop that is not known is handed on as it is. Raises
+    MalformedAnswer."""
+    if error := root.get("error"):
+        raise MalformedAnswer("error_object", f"the answer holds an error: {error_text(error)}")
+    blocks = root.get("content")
+    if not isinstance(blocks, list):
+        hint = ": it looks like a chat completion, so the other wire is the right one" if "choices" in root else ""
+        raise MalformedAnswer("no_message", f"the answer has no content blocks{hint}")
+    reason = root.get("stop_reason")
+    reason = reason if isinstance(reason, str) else None
+    return Answer(
+        message=chat_message(root, blocks),
+        finish_reason=STOPS.get(reason, reason) if reason else None,
+        usage=read_messages_usage(root.get("usage")),
+        model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
+        findings=(*findings, *_odd(blocks, reason)),
+        cut=cut,
+        continues=reason == PAUSED,
+    )
+
+
+def _odd(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
+    for place, block in enumerate(blocks):
+        if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
+            said = "A call's input is a text instead of an object; what it holds was taken for the arguments."
+            yield Finding("input_is_text", said, f"$.content[{place}].input")
+    if reason == PAUSED:
+        yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
+
+
+def chat_message(root: JsonObject, blocks: list[Any]) -> Message:
+    """Text, thinking and calls where chat has them, the blocks as they came, and what else the object said."""
+    known = [block for block in blocks if isinstance(block, dict)]
+    thoughts = [thought for block in known if isinstance(thought := block.get("thinking"), str)]
+    calls = [_call(block) for block in known if block.get("type") == "tool_use"]
+    extra = {name: value for name, value in root.items() if name not in _READ and value is not None}
+    return {
+        "role": "assistant",
+        "content": "".join(text for block in known if isinstance(text := block.get("text"), str)),
+        **({"reasoning_content": "".join(thoughts)} if thoughts else {}),
+        **({"tool_calls": calls} if calls else {}),
+        **({KEPT: blocks} if blocks else {}),
+        **extra,
+    }
+
+
+def _call(block: JsonObject) -> JsonObject:
+    """An object of arguments as compact text, nothing as an empty one, anything else as it came."""
+    given = block.get("input")
+    arguments = "{}" if given is None else write_json(given) if isinstance(given, dict) else given
+    return {
+        "id": block.get("id"),
+        "type": "function",
+        "function": {"name": block.get("name"), "arguments": arguments},
+    }
+
+
+def read_messages_usage(given: Any) -> Usage | None:
+    """Tokens as chat counts them: the prompt has what was read from and written to the cache."""
+    if not isinstance(given, dict):
+        return None
+    counts = [given.get(name) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]
+    known = [count for count in counts if isinstance(count, int)]
+    details = given.get("output_tokens_details")
+    return read_usage(
+        {
+            "prompt_tokens": sum(known) if known else None,
+            "completion_tokens": given.get("output_tokens"),
+            "prompt_tokens_details": {"cached_tokens": given.get("cache_read_input_tokens")},
+            "completion_tokens_details": {
+                "reasoning_tokens": details.get("thinking_tokens") if isinstance(details, dict) else None
+            },
+        }
+    )

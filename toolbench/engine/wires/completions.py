@@ -1,0 +1,141 @@
+"""Endpoints that complete a raw prompt: OpenAI's /v1/completions and llama.cpp's own /completion. Their answers are
+told in chat shape, so that one decoder reads them all."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolbench.engine.errors import BadJson, PlanError
+from toolbench.engine.events import Decoder, Hear
+from toolbench.engine.json_text import encode_json, read_json
+from toolbench.engine.messages import JsonObject, Message, TransformChange, Turn
+from toolbench.engine.wires.sse import DONE, EventsOrWhole
+from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.wires.wire import Answer, BodyDecoder
+
+Told = Callable[[JsonObject, str], JsonObject]
+_NOT_HERE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_ENDS = {"limit": "length", "eos": "stop", "word": "stop"}
+
+
+class CompletionsWire:
+    """OpenAI's legacy completions, as vLLM, llama.cpp and most hosts have them."""
+
+    name = "completions"
+    path = "completions"
+
+    def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        _check(body)
+        sent = {key: value for key, value in body.items() if key not in _NOT_HERE}
+        limit = sent.pop("max_completion_tokens", None)
+        return ({"max_tokens": limit, **sent} if limit is not None else sent), ()
+
+    def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
+        chat = StreamDecoder(read, heard) if stream else BodyDecoder(read)
+        return TextDecoder(chat, _from_completions, stream=stream)
+
+
+class LlamaWire:
+    """llama.cpp's own endpoint, beside the OpenAI-compatible ones: a path from the server's root."""
+
+    name = "llama"
+    path = "/completion"
+
+    def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        _check(body)
+        left_out = (*_NOT_HERE, "stream_options", "max_tokens", "max_completion_tokens")
+        sent = {key: value for key, value in body.items() if key not in left_out}
+        limit = body.get("max_tokens", body.get("max_completion_tokens"))
+        return ({**sent, "n_predict": limit} if limit is not None else sent), ()
+
+    def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
+        chat = StreamDecoder(read, heard) if stream else BodyDecoder(read)
+        return TextDecoder(chat, _from_llama, stream=stream)
+
+
+def _check(body: JsonObject) -> None:
+    if not isinstance(body.get("prompt"), str):
+        raise PlanError("A raw completion takes a rendered prompt: use the method template.")
+
+
+class TextDecoder:
+    """Gives a chat decoder what a completion endpoint says, told in chat shape by `told(payload, "message" or
+    "delta")`. What is no JSON object goes through as it is."""
+
+    def __init__(self, chat: Decoder, told: Told, *, stream: bool) -> None:
+        self._chat = chat
+        self._told = told
+        self._stream = stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self._answer = EventsOrWhole(stream=self._stream)
+
+    @property
+    def partial(self) -> Message:
+        return self._chat.partial
+
+    def feed(self, chunk: bytes) -> None:
+        self._take(self._answer.feed(chunk))
+
+    def close(self) -> Turn:
+        self._take(self._answer.close())
+        if self._answer.whole is not None:
+            self._chat.feed(self._rewritten(bytes(self._answer.whole)))
+        self._begin()
+        return self._chat.close()
+
+    def _rewritten(self, body: bytes) -> bytes:
+        try:
+            payload = read_json(body.decode("utf-8-sig"))
+        except (BadJson, UnicodeDecodeError):
+            return body
+        return encode_json(self._told(payload, "message")) if isinstance(payload, dict) else body
+
+    def _take(self, events: Iterator[str]) -> None:
+        for event in events:
+            for line in self._lines(event):
+                self._chat.feed(b"data: " + line + b"\n\n")
+
+    def _lines(self, event: str) -> Iterator[bytes]:
+        try:
+            payload: Any = None if event.strip() == DONE else read_json(event)
+        except BadJson:
+            payload = None
+        if not isinstance(payload, dict):
+            yield b"\ndata: ".join(event.encode("utf-8", "surrogatepass").splitlines())
+            return
+        yield encode_json(self._told(payload, "delta"))
+        if payload.get("stop") is True:  # llama.cpp's last event: nothing more comes
+            yield DONE.encode()
+
+
+def _from_completions(payload: JsonObject, kind: str) -> JsonObject:
+    """`choices[].text` becomes a message or delta; all else stays."""
+    choices = payload.get("choices")
+    if not isinstance(choices, list):
+        return payload
+    return {**payload, "choices": [_choice(choice, kind) for choice in choices]}
+
+
+def _choice(choice: Any, kind: str) -> Any:
+    if not isinstance(choice, dict) or "text" not in choice:
+        return choice
+    rest = {key: value for key, value in choice.items() if key not in ("text", "logprobs")}
+    return {**rest, kind: {"role": "assistant", "content": choice["text"]}}
+
+
+def _from_llama(payload: JsonObject, kind: str) -> JsonObject:
+    """`content` and the counts of tokens in OpenAI's shape; an error stays what it is."""
+    if "content" not in payload:
+        return payload
+    told: JsonObject = {"model": payload.get("model"), "choices": [_llama_choice(payload, kind)]}
+    if payload.get("stop") is True:
+        counts = payload.get("tokens_evaluated"), payload.get("tokens_predicted")
+        told["usage"] = {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
+    return told
+
+
+def _llama_choice(payload: JsonObject, kind: str) -> JsonObject:
+    said = {"role": "assistant", "content": payload["content"]}
+    end = _ENDS.get(str(payload.get("stop_type")), "stop") if payload.get("stop") is True else None
+    return {"index": 0, kind: said, "finish_reason": end}

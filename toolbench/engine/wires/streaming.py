@@ -1,0 +1,219 @@
+"""A streamed answer, put together: deltas in, the same Turn out as if it had come in one piece.
+
+A consumer hears every Delta as it comes, and sees in `partial` the message as far as it came."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Protocol
+
+from toolbench.engine.errors import BadJson, MalformedAnswer
+from toolbench.engine.events import Delta
+from toolbench.engine.json_text import read_json, string_in
+from toolbench.engine.messages import Finding, JsonObject, Message, Turn
+from toolbench.engine.wires.delta_calls import DeltaCalls
+from toolbench.engine.wires.merging import merged
+from toolbench.engine.wires.reading import snippet
+from toolbench.engine.wires.sse import DONE, EventsOrWhole
+from toolbench.engine.wires.wire import Answer, answer_in, decode_answer, error_text
+
+_ONCE = ("model", "provider", "system_fingerprint")
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+_SAID = {
+    "stream_index_missing": "Parts of tool calls came without an index.",
+    "stream_index_reused": "Several calls came under one index; their ids, or arguments that ended, told them apart.",
+    "stream_name_repeated": "A call's name came again with later parts; it was taken once.",
+    "stream_done_missing": "The stream ended without [DONE].",
+    "stream_unfinished": "The stream ended without a finish reason and without [DONE].",
+    "stream_cut": "The stream broke off in the middle; no call of this answer was executed.",
+    "stream_usage_missing": "The stream did not say how many tokens were used.",
+    "stream_not_streamed": "A stream was asked for and the answer came in one piece.",
+}
+
+
+class Assembles(Protocol):
+    """Puts the events of one answer together; `said` is whether there is more than a role."""
+
+    @property
+    def said(self) -> bool: ...
+
+    def take(self, event: str) -> Iterator[Delta]: ...
+
+    def message(self) -> Message:
+        """In chat shape, as far as it came."""
+        ...
+
+    def answer(self) -> Answer:
+        """Raises MalformedAnswer for events that hold no answer, an error, or something unreadable."""
+        ...
+
+
+class StreamDecoder:
+    """The decoder of a streamed answer; one that came in one piece all the same is read as such. `heard` is told of
+    every piece. `assemble` makes what puts events together, `whole` reads an answer in one piece; OpenAI's unless
+    others are given."""
+
+    def __init__(
+        self,
+        read: Callable[[Answer], Turn],
+        heard: Callable[[Delta], None] = lambda delta: None,
+        *,
+        assemble: Callable[[], Assembles] | None = None,
+        whole: Callable[[bytes], Answer] = decode_answer,
+    ) -> None:
+        self._read = read
+        self._heard = heard
+        self._assemble = assemble or Assembly
+        self._decode_whole = whole
+        self._begin()
+
+    def _begin(self) -> None:
+        self._answer = EventsOrWhole()
+        self._assembly = self._assemble()
+
+    @property
+    def partial(self) -> Message:
+        """The message as far as it came, arguments as far as they are written (see growing.GrowingCall); {}
+        before anything is said."""
+        return self._assembly.message() if self._assembly.said else {}
+
+    def feed(self, chunk: bytes) -> None:
+        self._take(self._answer.feed(chunk))
+
+    def close(self) -> Turn:
+        """Raises MalformedAnswer when the bytes are no answer. Either way the decoder is empty again, ready for
+        another attempt."""
+        self._take(self._answer.close())
+        whole, assembly = self._answer.whole, self._assembly
+        self._begin()
+        return self._read(_unstreamed(self._decode_whole(bytes(whole))) if whole is not None else assembly.answer())
+
+    def _take(self, events: Iterator[str]) -> None:
+        for event in events:
+            for delta in self._assembly.take(event):
+                self._heard(delta)
+
+
+def _unstreamed(answer: Answer) -> Answer:
+    finding = Finding("stream_not_streamed", _SAID["stream_not_streamed"])
+    return replace(answer, findings=(finding, *answer.findings))
+
+
+class Assembly:
+    """All that the events of one answer have said so far."""
+
+    def __init__(self) -> None:
+        self._root: JsonObject = {}
+        self._fields: dict[str, list[Any]] = {}
+        self._calls = DeltaCalls()
+        self._finish = ""
+        self._done = False
+        self._error: Any = None
+        self._unreadable = ""
+        self._has_choice = False
+
+    @property
+    def said(self) -> bool:
+        """Whether there is more than a role."""
+        return bool(self._calls.calls) or any(key != "role" for key in self._fields)
+
+    def take(self, event: str) -> Iterator[Delta]:
+        if event.strip() == DONE:
+            self._done = True
+            return
+        try:
+            payload = read_json(event)
+        except BadJson:
+            self._unreadable = self._unreadable or event or "an empty event"
+            return
+        if isinstance(payload, dict):
+            yield from self._payload(payload)
+
+    def _payload(self, payload: JsonObject) -> Iterator[Delta]:
+        for key in _ONCE:
+            self._root[key] = self._root.get(key) or payload.get(key)
+        self._root["usage"] = payload.get("usage") or self._root.get("usage")
+        choices = payload.get("choices")
+        first = [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
+        choice = next((one for one in first if one.get("index") in (0, None)), {})
+        self._error = self._error or payload.get("error") or choice.get("error")
+        if choice:
+            yield from self._choice(choice)
+
+    def _choice(self, choice: JsonObject) -> Iterator[Delta]:
+        self._has_choice = True
+        self._finish = string_in(choice.get("finish_reason")) or self._finish
+        delta = choice.get("delta")
+        whole = choice.get("message")
+        if not isinstance(delta, dict) and isinstance(whole, dict) and not self._fields and not self._calls.calls:
+            delta = whole
+        if isinstance(delta, dict):
+            yield from self._delta(delta)
+
+    def _delta(self, delta: JsonObject) -> Iterator[Delta]:
+        for key, value in delta.items():
+            if key not in ("tool_calls", "function_call") and value is not None:
+                self._fields.setdefault(key, []).append(value)
+        text, thought = _text(delta.get("content")), next((_text(delta[key]) for key in _REASONING if key in delta), "")
+        if text or thought:
+            yield Delta(text=text, reasoning=thought)
+        function = delta.get("function_call")
+        if isinstance(function, dict):
+            self._fields.setdefault("function_call", []).append(function)
+            yield Delta(call=0, name=string_in(function.get("name")), arguments=string_in(function.get("arguments")))
+        for call, piece in self._calls.add(delta.get("tool_calls")):
+            yield Delta(call=call.place, name=call.name, arguments=piece, closed=call.closed)
+
+    def message(self) -> Message:
+        """In OpenAI's shape, as far as it came."""
+        message: Message = {"role": "assistant", "content": None}
+        message |= {key: _joined(key, pieces) for key, pieces in self._fields.items()}
+        if calls := self._calls.to_json():
+            message["tool_calls"] = calls[0] if self._calls.lone and len(calls) == 1 else calls
+        return message
+
+    def answer(self) -> Answer:
+        """Raises MalformedAnswer for events that hold no answer, an error, or something unreadable."""
+        if self._error:
+            raise MalformedAnswer("error_object", f"the stream holds an error: {error_text(self._error)}")
+        faults = [*self._calls.faults, *self._ending()]
+        cut = "stream_cut" in faults
+        if self._unreadable and not cut:
+            raise MalformedAnswer("not_json", f"an event of the stream is not JSON: {snippet(self._unreadable)}")
+        choices = [{"message": self.message(), "finish_reason": self._finish}] if self._has_choice else []
+        answer = answer_in({**self._root, "choices": choices}, cut=cut)
+        found = tuple(Finding(fault, _SAID[fault], "$.choices[0].delta") for fault in faults)
+        return replace(answer, findings=(*found, *answer.findings))
+
+    def _ending(self) -> Iterator[str]:
+        """What is wrong with the way in which the stream ended."""
+        said_over = self._done or bool(self._finish)
+        calls = self._calls.calls
+        if not said_over and (self._unreadable or any(not call.readable for call in calls)):
+            yield "stream_cut"
+        elif not said_over:
+            yield "stream_unfinished"
+        elif not self._done:
+            yield "stream_done_missing"
+        if not self._root.get("usage"):
+            yield "stream_usage_missing"
+
+
+def _joined(key: str, pieces: list[Any]) -> Any:
+    if key == "function_call":
+        return {**merged(pieces), **_arguments([piece.get("arguments") for piece in pieces])}
+    if len(pieces) > 1 and all(isinstance(piece, str) for piece in pieces) and key != "role":
+        return "".join(pieces)
+    if key == "content" and len(pieces) > 1:
+        return "".join(map(_text, pieces))
+    return merged(pieces, key)
+
+
+def _arguments(pieces: list[Any]) -> JsonObject:
+    texts = [piece for piece in pieces if isinstance(piece, str)]
+    return {"arguments": "".join(texts)} if texts else {}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "".join(string_in(part.get("text")) for part in value if isinstance(part, dict))
+    return string_in(value)

@@ -1,0 +1,170 @@
+"""Which configuration a rule chooses: the Pareto front, the leader, and whether the intervals allow to call it one."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolbench.evals.deciding.qualifying import (
+    BY_HAND,
+    CHEAPEST,
+    FASTEST,
+    OPEN,
+    REFUSED,
+    Measured,
+    Rule,
+    Span,
+    Standing,
+    more_delivered,
+    stand,
+    straight_passes,
+)
+from toolbench.evals.statistics import Z
+from toolbench.evals.statistics.rounding import written
+
+NONE, ALONE, CLEAR, UNCLEAR, CONFIRM = "none", "alone", "clear", "unclear", "confirm"
+_ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
+    unclear; confirm, the leader's trials may not decide (added by hand, or stopped when decided). `front` holds the
+    keys of those that no other beats in everything. `chosen_among`: how many were looked at; a winner among several
+    has to be confirmed on fresh trials."""
+
+    rule: Rule
+    standings: tuple[Standing, ...]
+    front: frozenset[str]
+    verdict: str
+    leader: Standing | None
+    sentence: str
+    chosen_among: int
+
+    @property
+    def to_confirm(self) -> bool:
+        return self.leader is not None and (self.chosen_among > 1 or self.leader.state == BY_HAND)
+
+
+def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
+    """Qualified ones first, the best of what is wanted first."""
+    standings = tuple(sorted((stand(one, rule) for one in measured), key=lambda one: _place(one, rule)))
+    able = [one for one in standings if one.state == "qualified"]
+    by_hand = next((one for one in standings if one.state == BY_HAND), None)
+    if not able and by_hand is not None:
+        sentence = f"{by_hand.measured.label} would qualify, but not by such trials: only fresh ones may say so."
+        return Decision(rule, standings, pareto(standings), CONFIRM, by_hand, sentence, len(standings))
+    leader = able[0] if able else None
+    verdict, sentence = _verdict(able, standings, rule)
+    return Decision(rule, standings, pareto(standings), verdict, leader, sentence, len(standings))
+
+
+def wanted(standing: Standing, rule: Rule) -> Span | None:
+    """The figure that is to be least: p95, or the cost of a delivered success. None where it is not known."""
+    p95 = standing.p95
+    if rule.want == CHEAPEST:
+        return standing.measured.cost
+    return Span(p95.value, p95.low, p95.high) if p95 and p95.low is not None and p95.high is not None else None
+
+
+def front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]:
+    """The keys of points that no other beats: as small in every coordinate and smaller in one."""
+
+    def beaten(point: tuple[float, ...]) -> bool:
+        return any(other != point and all(map(float.__le__, other, point)) for other in points.values())
+
+    return frozenset(key for key, point in points.items() if not beaten(point))
+
+
+def pareto(standings: Iterable[Standing]) -> frozenset[str]:
+    """Over the share delivered, p95, and cost where everyone's is known. Whoever has no p95 takes no part."""
+    known = {one.measured.key: (one, one.p95) for one in standings if one.p95 and one.measured.tried}
+    priced = all(one.measured.cost for one, _ in known.values())
+    points = {
+        key: (-one.measured.delivered_pool.share, float(p95.value), _dollars(one.measured) if priced else 0.0)
+        for key, (one, p95) in known.items()
+        if p95
+    }
+    return front(points)
+
+
+def ratio(costs: float, squares: float, *, with_pass: float, passed: int, tried: int) -> Span | None:
+    """Dollars per pass with its interval, from the sums of costs, of their squares and of the costs of passes: the
+    delta method on the logarithm. None when nothing passed or nothing was paid."""
+    if not passed or costs <= 0 or not tried:
+        return None
+    value = costs / passed
+    spread = squares - 2 * value * with_pass + value**2 * passed
+    error = math.sqrt(max(spread, 0.0)) / costs
+    return Span(value, value * math.exp(-Z * error), value * math.exp(Z * error))
+
+
+def more_to_part(ahead: Span, behind: Span, trials: int) -> int | None:
+    """How many more trials of each would part two intervals at the figures seen, since their widths shrink with the
+    root of the number; None for equal figures."""
+    gap = behind.value - ahead.value
+    if gap <= 0:
+        return None
+    reach = (ahead.high - ahead.value) + (behind.value - behind.low)
+    return max(0, math.ceil(trials * (reach / gap) ** 2) - trials)
+
+
+def cost_difference(first: Span, second: Span) -> Span:
+    """The second less the first, with the interval of two independent figures."""
+
+    def spread(one: Span) -> float:
+        return one.value * math.log(one.high / one.low) / 2 if one.low > 0 else one.high - one.value
+
+    value, reach = second.value - first.value, math.hypot(spread(first), spread(second))
+    return Span(value, value - reach, value + reach)
+
+
+def _place(standing: Standing, rule: Rule) -> tuple[int, float, float]:
+    figure = wanted(standing, rule)
+    return _ORDER.index(standing.state), figure.value if figure else math.inf, -standing.low
+
+
+def _dollars(measured: Measured) -> float:
+    return measured.cost.value if measured.cost else 0.0
+
+
+def _verdict(able: list[Standing], standings: tuple[Standing, ...], rule: Rule) -> tuple[str, str]:
+    if not able:
+        return NONE, _nobody(standings, rule)
+    leader, name = able[0], able[0].measured.label
+    if len(able) == 1:
+        return ALONE, f"Only {name} qualifies.{_might_be_better(leader, standings, rule)}"
+    best = wanted(leader, rule)
+    near = [(one, other) for one in able[1:] if (other := wanted(one, rule)) and best and other.low <= best.high]
+    if not near or not best:
+        return CLEAR, f"{name} is {rule.want} of {len(able)} that qualify, and its interval lies apart from theirs."
+    rival, other = near[0]
+    trials = min(one.measured.answered for one in (leader, rival))
+    more = more_to_part(best, other, trials)
+    tell = f"{more:,} more trials of each would tell" if more else "their figures are equal, so more trials may not"
+    return UNCLEAR, (
+        f"No clear winner: {name} is ahead, but its interval overlaps with that of {rival.measured.label}; {tell}."
+    )
+
+
+def _nobody(standings: tuple[Standing, ...], rule: Rule) -> str:
+    goal = written(rule.success)
+    begun = "No clear winner: no configuration qualifies."
+    closest = max((one for one in standings if one.state == OPEN), key=lambda one: one.low, default=None)
+    needed = f"{straight_passes(rule.target)} straight passes are needed for {goal} %."
+    if closest is None:
+        return f"{begun} {needed}"
+    more = more_delivered(closest, rule)
+    told = f" {more:,} more trials would tell at the rate seen." if more else ""
+    return f"{begun} {closest.measured.label} comes closest.{told} {needed}"
+
+
+def _might_be_better(leader: Standing, standings: tuple[Standing, ...], rule: Rule) -> str:
+    best = wanted(leader, rule)
+    undecided = [one for one in standings if one.state == OPEN]
+    better = [one for one in undecided if (figure := wanted(one, rule)) and best and figure.value < best.value]
+    if not better:
+        return ""
+    word = "faster" if rule.want == FASTEST else "cheaper"
+    more = more_delivered(better[0], rule)
+    told = f": {more:,} more trials would tell" if more else ""
+    return f" {better[0].measured.label} would be {word} and is not decided yet{told}."

@@ -1,0 +1,263 @@
+"""Whether a configuration meets a rule: lower bounds of delivered success, upper bounds of p95, and every reason why it
+may not be chosen. The checks are a table; each has a name that pages, exports and records use."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from toolbench.evals.statistics import P95_LEAST, Quantile, Z, quantile
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import Pooled, more_to_clear, pool
+from toolbench.evals.statistics.rounding import half_up, written
+
+REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
+CHEAPEST, FASTEST = "cheapest", "fastest"
+WANTS = (CHEAPEST, FASTEST)
+MOST_PLACES = 4  # of a bound in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The cheapest or the fastest with at least `success` percent delivered and a p95 of at most `within_ms`, None for
+    no limit."""
+
+    want: str = CHEAPEST
+    success: float = 90.0
+    within_ms: float | None = 20_000.0
+
+    @property
+    def target(self) -> float:
+        return self.success / 100
+
+    @property
+    def timed(self) -> bool:
+        """Whether latency takes part at all."""
+        return self.within_ms is not None or self.want == FASTEST
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A figure with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A configuration as it was measured. `tried` counts infrastructure and our own deadline, `answered` does not;
+    `late` of those passed did so only when an error was tried again, and were not delivered. `delivery` and `given` are
+    the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
+    `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
+    says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
+    `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking."""
+
+    key: str
+    label: str
+    passed: int
+    tried: int
+    answered: int
+    times: Sequence[float] = ()
+    cost: Span | None = None
+    lost: tuple[tuple[str, int], ...] = ()
+    missing: tuple[str, ...] = ()
+    local: bool = False
+    repeating: bool = False
+    by_hand: int = 0
+    late: int = 0
+    delivery: tuple[Part, ...] = ()
+    given: tuple[Part, ...] = ()
+    cost_from: str = ""
+
+    @property
+    def delivered(self) -> int:
+        return self.passed - self.late
+
+    @property
+    def delivery_parts(self) -> tuple[Part, ...]:
+        return self.delivery or (Part(self.delivered, self.tried),)
+
+    @property
+    def delivered_pool(self) -> Pooled:
+        return pool(self.delivery_parts)
+
+    @property
+    def given_pool(self) -> Pooled:
+        return pool(self.given or (Part(self.passed, self.answered),))
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may."""
+
+    name: str
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A configuration before a rule. `low` and `high` bound delivered success, `given_low` success given an answer.
+    `p95` is None below 60 answers and for models that share this machine; its ends may be None."""
+
+    measured: Measured
+    low: float
+    high: float
+    given_low: float
+    p95: Quantile | None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """qualified, or the gravest kind of its reasons."""
+        kinds = {reason.kind for reason in self.reasons}
+        return next((kind for kind in (REFUSED, OPEN, BY_HAND) if kind in kinds), "qualified")
+
+
+Check = Callable[[Standing, Rule], str]
+
+
+def stand(measured: Measured, rule: Rule) -> Standing:
+    """A configuration with the reason of every check it does not pass."""
+    delivered, given = measured.delivered_pool, measured.given_pool
+    timed = not measured.local and len(measured.times) >= P95_LEAST
+    p95 = quantile(measured.times, 0.95) if timed else None
+    bare = Standing(measured, delivered.low, delivered.high, given.low, p95)
+    found = [(name, kind, check(bare, rule)) for name, kind, check in CHECKS]
+    reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
+    return replace(bare, reasons=reasons)
+
+
+def straight_passes(target: float) -> int:
+    """How many passes without a failure lift the lower bound to `target`, a fraction."""
+    return math.ceil(Z**2 * target / (1 - target))
+
+
+def counted(measured: Measured, rule: Rule) -> str:
+    low, high = (_beside(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high))
+    return f"{measured.delivered}/{measured.tried} [{low}–{high}]"
+
+
+def _beside(bound: float, target: float) -> str:
+    """In whole percent, with as many places more as it takes to stand on its own side of the target."""
+    exact = 100 * bound
+    places = (more for more in range(MOST_PLACES) if (half_up(exact, more) < 100 * target) == (bound < target))
+    return written(exact, next(places, MOST_PLACES))
+
+
+def more_delivered(standing: Standing, rule: Rule) -> int | None:
+    """Trials that would lift the lower bound at the share seen; None where that share never would."""
+    return more_to_clear(standing.measured.delivery_parts, rule.target, tried=standing.measured.tried)
+
+
+def _nothing(standing: Standing, rule: Rule) -> str:
+    return "" if standing.measured.tried else "Nothing of it was tried, or nothing of it applies."
+
+
+def _other_scenarios(standing: Standing, rule: Rule) -> str:
+    missing = ", ".join(standing.measured.missing)
+    return f"It was not tried on {missing}, which others met: not the same task." if missing else ""
+
+
+def _repeats(standing: Standing, rule: Rule) -> str:
+    if not standing.measured.repeating:
+        return ""
+    return "Its repeats gave the same answers: they are no independent trials, so no bound can be claimed."
+
+
+def _delivery(standing: Standing, rule: Rule) -> str:
+    """Answers good enough, but too many never came."""
+    measured = standing.measured
+    arrived_short = standing.low < rule.target <= standing.given_low
+    if not arrived_short or (measured.answered == measured.tried and not measured.late):
+        return ""
+    late = (("only after a person tried again", measured.late),) if measured.late else ()
+    causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "our own deadline"
+    return (
+        f"Refused for delivery: {_unanswered(measured)} of {measured.tried} trials brought no answer "
+        f"({causes}). Delivered {counted(measured, rule)} %, lower bound below {written(rule.success)} %; "
+        f"of the answers, {measured.passed}/{measured.answered} passed."
+    )
+
+
+def _unanswered(measured: Measured) -> int:
+    """At the first asking."""
+    return measured.tried - measured.answered + measured.late
+
+
+def _too_rare(standing: Standing, rule: Rule) -> str:
+    if not standing.measured.tried or standing.high >= rule.target or _delivery(standing, rule):
+        return ""
+    bounds = counted(standing.measured, rule)
+    return f"Passes too rarely: delivered {bounds} %, all of it below {written(rule.success)} %."
+
+
+def _undecided(standing: Standing, rule: Rule) -> str:
+    measured, goal = standing.measured, written(rule.success)
+    if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
+        return ""
+    begun = f"Not decided: delivered {counted(measured, rule)} %, and {goal} % lies inside."
+    if measured.delivered == measured.tried and not measured.delivered_pool.error:
+        return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %."
+    more = more_delivered(standing, rule)
+    return f"{begun} {more:,} more trials at this rate would tell." if more else f"{begun} It stands on the line."
+
+
+def _local(standing: Standing, rule: Rule) -> str:
+    shared = rule.timed and standing.measured.local
+    return "It shares this machine: its latency takes no part in decisions." if shared else ""
+
+
+def _p95_unknown(standing: Standing, rule: Rule) -> str:
+    if not rule.timed or standing.measured.local or not standing.measured.answered:
+        return ""
+    answers = len(standing.measured.times)
+    if standing.p95 is None:
+        return f"Its p95 cannot be told from {answers} answers: it is a number from {P95_LEAST} on."
+    if standing.p95.high is None:
+        return f"The upper bound of its p95 cannot be told from {answers} answers: it begins at 72."
+    return ""
+
+
+def _slow(standing: Standing, rule: Rule) -> str:
+    p95, limit = standing.p95, rule.within_ms
+    if p95 is None or p95.high is None or limit is None or p95.high <= limit:
+        return ""
+    return f"Too slow: p95 {written(p95.value / 1000, 1)} s, upper bound {written(p95.high / 1000, 1)} s."
+
+
+def _no_cost(standing: Standing, rule: Rule) -> str:
+    unknown = rule.want == CHEAPEST and standing.measured.cost is None
+    why = f" ({standing.measured.cost_from})" if standing.measured.cost_from else ""
+    return f"What it costs is not known{why}, so it cannot be called cheapest." if unknown else ""
+
+
+def _by_hand(standing: Standing, rule: Rule) -> str:
+    added = standing.measured.by_hand
+    return f"{added} of its trials were added by hand after looking: only fresh trials may confirm it." if added else ""
+
+
+def _stopped(standing: Standing, rule: Rule) -> str:
+    if standing.measured.delivered_pool.error is None:
+        return ""
+    return (
+        "Its trials went on until something was decided: its bounds of success hold at every look, those of time and "
+        "cost do not. Fresh trials may confirm it."
+    )
+
+
+CHECKS: tuple[tuple[str, str, Check], ...] = (
+    ("nothing", REFUSED, _nothing),
+    ("scenarios", REFUSED, _other_scenarios),
+    ("repeats", REFUSED, _repeats),
+    ("delivery", REFUSED, _delivery),
+    ("success", REFUSED, _too_rare),
+    ("undecided", OPEN, _undecided),
+    ("local", REFUSED, _local),
+    ("p95-unknown", OPEN, _p95_unknown),
+    ("p95", REFUSED, _slow),
+    ("cost-unknown", REFUSED, _no_cost),
+    ("by-hand", BY_HAND, _by_hand),
+    ("stopped", BY_HAND, _stopped),
+)

@@ -1,0 +1,127 @@
+"""Where a trial went wrong first: every problem a record shows, in order, each with what made it good again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from toolbench.engine.events import Ended, ToolResult, TurnRecord
+from toolbench.engine.messages import Turn
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.values import light
+from toolbench.evals.evidence import CUT, Called, called, error_codes
+from toolbench.evals.judging import failures, sentences
+from toolbench.evals.trials import FirstBad
+
+CONTENT = "$.choices[0].message.content"
+CALLS = "$.choices[0].message.tool_calls"
+FINISH = "$.choices[0].finish_reason"
+TAG = "<tool_call"
+BROKEN_SCHEMA = "arguments_break_schema"
+
+
+@light(frozen=True, slots=True)
+class Problem:
+    """`mended` is true when a later step made it good; `code` is the envelope's error code where a call failed."""
+
+    failure_class: str
+    bad: FirstBad
+    code: str = ""
+    mended: bool = False
+
+
+def first_problem(ended: Ended, tools: Sequence[ToolDefinition], *, expected: Sequence[str] = ()) -> Problem | None:
+    """The first problem that nothing made good, or None. `expected` are error codes that belong to the task: such an
+    error is no problem, but leaving it unmended is one."""
+    for problem in problems(ended, tools):
+        if problem.mended:
+            continue
+        as_expected = problem.code in expected and problem.failure_class != BROKEN_SCHEMA
+        return _gave_up(ended, problem) if as_expected else problem
+    return None
+
+
+def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
+    """Every problem in order of its step, mended or not."""
+    by_name = {tool.name: tool for tool in tools}
+    for number, record in enumerate(ended.turns):
+        later = ended.turns[number + 1 :]
+        if record.failure is not None:
+            yield _of_exchange(record, mended=any(one.answer for one in later))
+        if record.answer is not None:
+            yield from _of_answer(record, record.answer, later)
+        for one in called(replace(ended, turns=(record,))):
+            if not one.ok:
+                yield _of_call(one, by_name.get(one.tool), mended=_succeeds_later(one, record, later))
+
+
+def at(turn: int, *, call: int | None = None, path: str = "$", what: str) -> FirstBad:
+    """A place with its sentence: people count turns and calls from 1."""
+    where = f"Turn {turn + 1}" if call is None else f"Turn {turn + 1}, parsed call {call + 1}"
+    return FirstBad(turn, call, path, f"{where}: {what}")
+
+
+def last_turn(ended: Ended) -> int:
+    return ended.turns[-1].turn if ended.turns else 0
+
+
+def _of_exchange(record: TurnRecord, *, mended: bool) -> Problem:
+    assert record.failure is not None
+    what = record.failure.message or failures.find(failures.of_exchange(record.failure)).sentence
+    return Problem(failures.of_exchange(record.failure), at(record.turn, what=what), record.failure.code, mended)
+
+
+def _of_answer(record: TurnRecord, answer: Turn, later: Sequence[TurnRecord]) -> Iterator[Problem]:
+    if answer.finish_reason == CUT and not any(result.envelope.ok for result in record.results):
+        what = "the answer was cut at the token limit (finish_reason length)."
+        yield Problem("cut_by_length", at(record.turn, path=FINISH, what=what), mended=_any_ok(later))
+    if answer.calls:
+        return
+    known = [(failures.of_finding(finding), finding) for finding in answer.findings]
+    for name, finding in known:
+        if name:
+            kind = "call_in_tags" if name == "text_instead_of_call" and TAG in answer.text else name
+            what = finding.message[:1].lower() + finding.message[1:]
+            yield Problem(kind, at(record.turn, path=finding.path, what=what), mended=_any_ok(later))
+    if not answer.text.strip():
+        what = "the answer is empty: no text and no call."
+        yield Problem("empty_answer", at(record.turn, path=CONTENT, what=what), mended=_speaks(later))
+
+
+def _of_call(one: Called, tool: ToolDefinition | None, *, mended: bool) -> Problem:
+    codes = error_codes(one.result)
+    name, path, what = _call_trouble(one.result, one.tool, tool)
+    return Problem(name, at(one.turn, call=one.place, path=path, what=what), codes[0] if codes else "", mended)
+
+
+def _call_trouble(result: ToolResult, name: str, tool: ToolDefinition | None) -> tuple[str, str, str]:
+    """Failure class, JSON path and sentence of a failed call."""
+    if result.schema_errors and tool is not None:
+        error = result.schema_errors[0]
+        return BROKEN_SCHEMA, error.path, sentences.of_schema_error(error, result.arguments, tool)
+    kind = failures.of_envelope(error_codes(result))
+    if kind == "arguments_not_json":
+        return kind, "$", f"the arguments of {name} are not a JSON object."
+    if kind == "unknown_tool":
+        return kind, "$", f"there is no tool called {sentences.shown(result.call.name)}."
+    message = next((str(error.get("message", "")) for error in result.envelope.errors), "")
+    return kind, "$", f"{name} failed: {message.rstrip('.') or 'it gave no reason'}."
+
+
+def _gave_up(ended: Ended, problem: Problem) -> Problem:
+    """The first later turn without a call is where the model gave up; without one, the last turn."""
+    later = (record.turn for record in ended.turns if record.turn > problem.bad.turn and not record.results)
+    what = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
+    return Problem("gave_up_after_error", at(next(later, last_turn(ended)), path=CALLS, what=what), problem.code)
+
+
+def _succeeds_later(one: Called, record: TurnRecord, later: Sequence[TurnRecord]) -> bool:
+    beside = record.results[one.place + 1 :]
+    after = [*beside, *(result for turn in later for result in turn.results)]
+    return any(result.envelope.ok and result.envelope.tool_name == one.tool for result in after)
+
+
+def _any_ok(later: Sequence[TurnRecord]) -> bool:
+    return any(result.envelope.ok for record in later for result in record.results)
+
+
+def _speaks(later: Sequence[TurnRecord]) -> bool:
+    return any(record.answer and (record.answer.calls or record.answer.text.strip()) for record in later)

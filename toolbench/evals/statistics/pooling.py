@@ -1,0 +1,85 @@
+"""A rate over several scenarios: each weighs alike, however many trials it got, so that nobody looks better for having
+been tried more often on what is easy."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolbench.evals.statistics.intervals import Part, interval, together
+from toolbench.evals.statistics.shares import clopper_pearson, more_trials_to_clear, wilson
+
+_MOST_TIMES = 4096  # as many trials as there are: further is not looked
+_HALVINGS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A share and the ends of its interval by that method, as fractions. `k` of `n` are the trials that would have its
+    variance, were all scenarios alike. `error` is that of an always-valid interval, else None."""
+
+    share: float
+    low: float
+    high: float
+    k: float
+    n: float
+    method: str = "Wilson"
+    error: float | None = None
+
+
+def pool(parts: Sequence[Part]) -> Pooled:
+    """Of equally many trials in every scenario, fixed beforehand and independent, it is Wilson's interval of all. Where
+    any cell went on until it was decided it is the mean of the scenarios' always-valid intervals, each at its part of
+    the error; where trials hang together it is the exact one at the effective number."""
+    tried = [part for part in parts if part.n]
+    if not tried:
+        return Pooled(0.0, 0.0, 1.0, 0.0, 0.0)
+    k, n = _effective(tried)
+    error = together(part.stopping for part in tried).error
+    if error is not None:
+        share_of_error = error / len(tried)
+        ends = [interval(part.k, part.n, part.stopping.within(share_of_error)) for part in tried]
+        low, high = (sum(end) / len(tried) for end in zip(*ends, strict=True))
+        return Pooled(k / n, low, high, k, n, error=error)
+    exact = any(part.clustered for part in tried)
+    low, high = (clopper_pearson if exact else wilson)(k, n)
+    return Pooled(k / n, low, high, k, n, "exact" if exact else "Wilson")
+
+
+def more_to_clear(parts: Sequence[Part], target: float, *, tried: int) -> int | None:
+    """How many more trials at the shares seen would lift the lower bound to `target`, a fraction; None where they never
+    would. `tried` is how many there are, those that hang together counted one by one."""
+    pooled = pool(parts)
+    if not pooled.n or pooled.share <= target:
+        return None
+    if pooled.error is None:
+        more = more_trials_to_clear(pooled.k, pooled.n, target)
+        return None if more is None else math.ceil(more * tried / pooled.n)
+    times = _times_to_clear(parts, target)
+    return None if times is None else math.ceil((times - 1) * tried)
+
+
+def _effective(parts: Sequence[Part]) -> tuple[float, float]:
+    if len({part.n for part in parts}) == 1:
+        return sum(part.k for part in parts), sum(part.n for part in parts)
+    share = sum(part.k / part.n for part in parts) / len(parts)
+    n = len(parts) ** 2 / sum(1 / part.n for part in parts)
+    every, none = all(part.k == part.n for part in parts), not any(part.k for part in parts)
+    return n if every else 0.0 if none else share * n, n
+
+
+def _times_to_clear(parts: Sequence[Part], target: float) -> float | None:
+    """How many times as many trials of every scenario would do."""
+
+    def clears(times: float) -> bool:
+        grown = [Part(round(times * p.k), round(times * p.n), p.stopping, p.clustered) for p in parts]
+        return pool(grown).low >= target
+
+    low, high = 1.0, 2.0
+    while not clears(high):
+        low, high = high, 2 * high
+        if high > _MOST_TIMES:
+            return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if clears(middle) else (middle, high)
+    return high
