@@ -14,9 +14,8 @@ from toolbench.lab.comparisons.compare_query import AXES
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.records import save_record
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
-from toolbench.web.forms.launch import LaunchForm
+from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
-from toolbench.web.forms.running import LIVE_FIELDS
 from toolbench.web.urls import urlpatterns
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +52,7 @@ READ = {
     "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
     "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt"),
     "compare": COMPARING,
-    "run-new": tuple(sorted(LIVE_FIELDS)),
+    "run-new": tuple(sorted(PLANNED_BY)),
     "run": ("config", "scenario"),
     "trials": TRIAL_FILTER,
     "trial": ("step",),
