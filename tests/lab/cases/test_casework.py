@@ -18,6 +18,7 @@ from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, find_scenarios, is_private
 from toolbench.lab.replays.rejudging import rejudge
+from toolbench.lab.replays.replaying import differences, replay
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.resending import resend
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
@@ -131,6 +132,7 @@ def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
     rejudge(one.run.trials.values_list("pk", flat=True))
     (again,) = get_case(case.slug).runs
     assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
+    assert not any(map(differences, replay(one.run.trials.values_list("pk", flat=True))))  # by the version of now
 
 
 @pytest.mark.django_db(transaction=True)

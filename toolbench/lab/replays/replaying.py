@@ -19,7 +19,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import failures
 from toolbench.evals.judging.judging import without_tools
 from toolbench.evals.trials import Scenario, Verdict
-from toolbench.lab.models import Step, Trial
+from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.steps.facts import load
 from toolbench.lab.steps.figures import AnyStep, Drive, trial_columns
@@ -53,6 +53,7 @@ COLUMNS = (
     "first_bad_ordinal",
 )
 _STOPS = {End.DEADLINE_EXCEEDED.value: StopReason.DEADLINE, End.CANCELLED.value: StopReason.CANCELLED}
+_JUDGED_BY = ("trial__scenario", "scenario_version")
 _NOWHERE = "http://recorded.invalid"
 Change = Callable[[FrozenConfig], FrozenConfig]
 FIRST_JUDGING = 1  # of verdicts that do not say which version judged them
@@ -75,26 +76,29 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """`own_plan`: under the trial's own settings. `now`: scenarios as they are now, by slug; one that is in it is
-    played in that version, whatever version was launched."""
+    """`own_plan`: under the trial's own settings. `played`: by trial, the scenario that is played in its version,
+    whatever version was launched."""
 
     own_plan: bool
-    now: Mapping[str, Scenario] = field(default_factory=dict)
+    played: Mapping[int, Scenario]
 
-    def config(self, config: FrozenConfig) -> FrozenConfig:
-        """The configuration with the scenarios of now among its cases."""
-        cases = {(slug, scenario.version): scenario for slug, scenario in self.now.items()}
-        return replace(config, cases={**config.cases, **cases}) if cases else config
+    def config(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
+        """The configuration with the scenario that is played among its cases."""
+        scenario = self.played.get(trial.pk)
+        return (
+            replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario}) if scenario else config
+        )
 
     def version(self, trial: Trial) -> int:
-        scenario = self.now.get(trial.scenario)
+        scenario = self.played.get(trial.pk)
         return scenario.version if scenario else trial.scenario_version
 
 
 def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool = False) -> Iterator[Replayed]:
     """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
-    was frozen. With `anew` the scenario as it is now is played and judges, whatever version was launched; where it
-    would have shown the model something else, the end is unknown. To be called in a thread without an event loop."""
+    was frozen. The scenario judges in the version by which the trial is judged now; with `anew` the scenario as it is
+    now is played and judges, whatever version was launched; where it would have shown the model something else, the
+    end is unknown. To be called in a thread without an event loop."""
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
     for start in range(0, len(wanted), BATCH):
@@ -103,17 +107,30 @@ def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool
         for config_id, config in frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
         recorded = _steps(trials)
-        terms = _Terms(change is None, _scenarios_now(trials) if anew else {})
+        terms = _Terms(change is None, _scenarios_now(trials) if anew else _scenarios_that_judged(trials))
         yield from run_instantly(_replay_batch(trials, configs, recorded, terms))
 
 
-def _scenarios_now(trials: Sequence[Trial]) -> dict[str, Scenario]:
+def _scenarios_now(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """Code as it is, cases in their newest version; what is not there any more is left out."""
-    found: dict[str, Scenario] = {}
-    for slug in {trial.scenario for trial in trials}:
+    return _by_trial({trial.pk: (trial.scenario, None) for trial in trials})
+
+
+def _scenarios_that_judged(trials: Sequence[Trial]) -> dict[int, Scenario]:
+    """Of the trials that were judged again, where that version is still there. One query."""
+    rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
+    again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
+    wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_JUDGED_BY)}
+    return {pk: one for pk, one in _by_trial(wanted).items() if one.version == wanted[pk][1]}
+
+
+def _by_trial(wanted: Mapping[int, tuple[str, int | None]]) -> dict[int, Scenario]:
+    """The scenario in that version, None for its newest, by trial."""
+    found: dict[tuple[str, int | None], Scenario] = {}
+    for slug, version in set(wanted.values()):
         with suppress(KeyError):
-            found[slug] = find_scenario(slug)
-    return found
+            found[slug, version] = find_scenario(slug, version)
+    return {pk: found[asked] for pk, asked in wanted.items() if asked in found}
 
 
 def _load(ids: Sequence[int]) -> list[Trial]:
@@ -141,7 +158,7 @@ async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], ter
         return Replayed(trial, never_sent=True, why=trial.sentence)
     recording = _recording(trial, steps, own_plan=terms.own_plan)
     try:
-        sent = _as_sent(terms.config(config), exchanges[0])
+        sent = _as_sent(terms.config(config, trial), exchanges[0])
         plan = trial_plan(_claimed(trial, terms.version(trial)), sent, _reach(trial, exchanges))
     except (EngineError, ScenarioChanged, KeyError) as error:
         return Replayed(trial, unknown_from=1, why=str(error))
