@@ -18,6 +18,7 @@ _CASE_STUDY = (
     "tool_output_truncation",
     "chat_only",
 )
+SETS = ("simple", "typical", "extreme", "all")  # what the presets are called to people
 PRESETS = {
     **dict.fromkeys(("default", "smoke", "typical"), TYPICAL),
     "simple": ("happy_path", "chat_only"),

@@ -2,8 +2,7 @@
 cost. Nothing is written."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import product
 
@@ -11,20 +10,19 @@ from toolbench.engine.asking.methods import ask_for
 from toolbench.engine.capabilities.record import Effective
 from toolbench.engine.capabilities.routing import AUTO, Route, refusal, tool_troubles
 from toolbench.engine.errors import PlanError, PolicyError
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
-from toolbench.engine.policy.presets import STRATEGIES, Layers, UnknownPreset, Wishes, layers_for, preset, preset_names
+from toolbench.engine.policy.presets import Layers
 from toolbench.evals import examples
-from toolbench.evals.statistics.stopping import FIRST, Until, UntilRefused
+from toolbench.evals.statistics.stopping import FIRST
 from toolbench.evals.trials import Scenario
-from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
-from toolbench.lab.planning.known_scenarios import find_scenarios, in_catalogue_order
+from toolbench.lab.launching.config_layers import layers_of
+from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, MOST_TRIALS, Found, look_up
+from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.planning.policy_hash import policy_hash
-from toolbench.lab.planning.rules import LAUNCH, with_rules
+from toolbench.lab.planning.rules import with_rules
 from toolbench.lab.planning.run_request import (
-    LARGEST_CAP,
     ConfigChoice,
     LaunchRefused,
     Plan,
@@ -35,28 +33,12 @@ from toolbench.lab.planning.run_request import (
 )
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.support import deciding_probe, support_of
-from toolbench.lab.probes.capabilities import get_effective
 from toolbench.lab.probes.routes import must_probe, routing_of, way, with_capabilities, with_route
-
-METHODS = (AUTO, "native", "text_json", "template", "constrained")
-MOST_TRIALS = 100_000  # of one run
-DEFAULT_PROFILE = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The rows and scenarios a request speaks of, by what it calls them."""
-
-    models: Mapping[int, Model]
-    profiles: Mapping[str, SamplingProfile]
-    presets: Mapping[str, JsonObject]
-    scenarios: tuple[Scenario, ...]
-    effective: Mapping[int, Effective]
 
 
 def expand(request: RunRequest) -> Plan:
     """Raises LaunchRefused with plain sentences by field."""
-    found = _find(request)
+    found = look_up(request)
     choices, skipped = _choices(request, found)
     configs: list[PlannedConfig] = []
     cells: list[PlannedCell] = []
@@ -74,61 +56,6 @@ def expand(request: RunRequest) -> Plan:
             configs.append(config)
             cells += kept
     return _plan(request, configs, cells, skipped)
-
-
-def _find(request: RunRequest) -> Found:
-    """Looks everything up; complains of all that is wrong at once."""
-    errors: dict[str, list[str]] = defaultdict(list)
-    wanted = {choice.model for choice in request.configs} or set(request.models)
-    models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}
-    if not wanted:
-        errors["models"].append("Choose at least one model.")
-    errors["models"] += [f"There is no model {pk}." for pk in sorted(wanted - set(models))]
-    profiles = {profile.name: profile for profile in SamplingProfile.objects.all()}
-    names = {choice.profile for choice in request.configs} or set(request.profiles)
-    errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
-    presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
-    strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
-    known = {*preset_names(), *presets}
-    errors["strategies"] += [
-        f"There is no strategy or preset {word}."
-        for name in sorted(strategies)
-        for word in read_strategy(name).unknown(STRATEGIES, known)
-    ]
-    methods = {choice.method for choice in request.configs} or set(request.methods)
-    errors["methods"] += [
-        f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
-    ]
-    chosen = _scenarios(request, errors)
-    _check_numbers(request, errors)
-    if problems := {name: sentences for name, sentences in errors.items() if sentences}:
-        raise LaunchRefused(problems)
-    return Found(models, profiles, presets, chosen, get_effective(models.values()))
-
-
-def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
-    known = find_scenarios(request.scenarios)
-    errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
-    if not request.scenarios:
-        errors["scenarios"].append("Choose at least one scenario.")
-    return in_catalogue_order(known.values())
-
-
-def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
-    if not 1 <= request.trials <= MOST_TRIALS:
-        errors["trials"].append(f"Trials per cell must be between 1 and {MOST_TRIALS}.")
-    if request.until:
-        try:
-            Until.read(request.until)
-        except UntilRefused as refused:
-            errors["until"].append(str(refused))
-    for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
-        if cap is not None and not 1 <= cap <= LARGEST_CAP:
-            errors[name].append(f"A cap is a whole number from 1 to {LARGEST_CAP:,}; leave it empty for none.")
-    if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
-        errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
-    if request.instance_kind not in ("parity", "drawn"):
-        errors["instance_kind"].append("Instances are either parity or drawn.")
 
 
 def _choices(request: RunRequest, found: Found) -> tuple[list[ConfigChoice], list[Skipped]]:
@@ -173,7 +100,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedC
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     options = profile.options if profile else {}
-    layers = _layers(request, choice, found)
+    layers = layers_of(request, choice, found)
     effective = found.effective[choice.model]
     try:
         layers = with_rules(layers)
@@ -211,69 +138,6 @@ def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route
     if choice.method != AUTO or must_probe(effective.capabilities):
         return None
     return way(layers, effective)
-
-
-def _layers(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
-    """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
-    the user wrote as overrides lies above all but the scenario."""
-    model = found.models[choice.model]
-    profile = found.profiles.get(choice.profile)
-    words = read_strategy(choice.strategy)
-    workarounds = [name for name in model.workarounds if name not in words.less]
-    own = [name for name in workarounds if name in found.presets]
-    patch: JsonObject = found.presets.get(words.base, {})
-    wishes = Wishes(
-        profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
-        preset=patch,
-        run=request.overrides,
-    )
-    try:
-        layers = layers_for(
-            words.base,
-            model.provider.template,
-            workarounds=[name for name in workarounds if name not in own],
-            wishes=wishes,
-        )
-    except UnknownPreset as error:
-        raise LaunchRefused({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
-    if model.provider.option_defaults:
-        layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
-    added = [*(own if words.base == "production" else ()), *words.more]
-    layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
-    return ((LAUNCH, _asked(request, choice, found)), *layers)
-
-
-def _preset(name: str, found: Found) -> JsonObject:
-    return found.presets[name] if name in found.presets else preset(name)
-
-
-def _with_workarounds(layers: Layers, own: Layers) -> Layers:
-    """The user's own workarounds, and presets put on top of a strategy, stand where built-in workarounds do: below
-    profile, preset and run."""
-    place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
-    return (*layers[:place], *own, *layers[place:])
-
-
-def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObject:
-    model = found.models[choice.model]
-    asked: JsonObject = {
-        "tool_use_mode": request.tool_use_mode,
-        "tool_failure_policy": request.tool_failure_policy,
-    }
-    if choice.method != AUTO:
-        asked["method"] = choice.method
-    if choice.examples:
-        asked["examples"] = choice.examples
-    known = found.effective[model.pk].capabilities
-    if known.constrained:
-        asked["constraint"] = known.constrained[0]
-    if known.text_format:
-        asked["text_format"] = known.text_format
-    if request.tool_allowlist:
-        asked["tool_allowlist"] = list(request.tool_allowlist)
-    if request.tool_denylist:
-        asked["tool_denylist"] = list(request.tool_denylist)
-    return asked
 
 
 def _policy_errors(error: PolicyError) -> dict[str, list[str]]:

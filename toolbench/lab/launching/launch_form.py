@@ -8,7 +8,7 @@ from itertools import groupby
 from toolbench.evals import scenarios
 from toolbench.evals.statistics.stopping import RATES
 from toolbench.evals.trials import Scenario
-from toolbench.lab.launching.expansion import DEFAULT_PROFILE
+from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, METHODS
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.case_sets import kept_sets, word_of
 from toolbench.providers.simulated.personas import all_personas
@@ -21,15 +21,14 @@ STRATEGIES = (
 )
 MOST_CASES = 100
 MOST_SPREAD = 24  # models of a provider; more are folded
-SETS = ("simple", "typical", "extreme", "all")
 DECIDED_BY = tuple(RATES.items())
-METHODS = (
-    ("auto", "the first that the endpoint is able to take; one nobody knows is probed first"),
-    ("native", "tools in the request"),
-    ("text_json", "one fenced JSON template in the prompt; deprecated: for models without native tools"),
-    ("template", "our prompt in the model's own turn tokens, to a raw completion endpoint"),
-    ("constrained", "the endpoint may only write a valid call"),
-)
+HINTS = {  # of methods
+    "auto": "the first that the endpoint is able to take; one nobody knows is probed first",
+    "native": "tools in the request",
+    "text_json": "one fenced JSON template in the prompt; deprecated: for models without native tools",
+    "template": "our prompt in the model's own turn tokens, to a raw completion endpoint",
+    "constrained": "the endpoint may only write a valid call",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,11 @@ def get_launch_choices() -> LaunchChoices:
         providers=_providers(),
         profiles=_profiles(),
         scenarios=_scenarios(),
-        sets=tuple((name, tuple(one.slug for one in scenarios.select(name))) for name in (*SETS, *scenarios.PACKS)),
+        sets=tuple(
+            (name, tuple(one.slug for one in scenarios.select(name))) for name in (*scenarios.SETS, *scenarios.PACKS)
+        ),
         strategies=_strategies(),
-        methods=(ChoiceList(tuple(Choice(name, name, hint) for name, hint in METHODS)),),
+        methods=(ChoiceList(tuple(Choice(name, name, HINTS[name]) for name in METHODS)),),
     )
 
 

@@ -8,17 +8,17 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.layering import Overridden
 from toolbench.engine.policy.policy import describe_keys, policy_json, resolve
-from toolbench.engine.policy.presets import STRATEGIES
+from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.evals import scenarios
 from toolbench.evals.trials import Scenario
-from toolbench.lab.launching.expansion import METHODS, expand
+from toolbench.lab.launching.expansion import expand
+from toolbench.lab.launching.looking_up import METHODS
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenario, own_cases
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 from toolbench.lab.planning.whole_numbers import whole_number
 
 MOST_CASES = 200  # of one's own, to choose from
-Layers = tuple[tuple[str, JsonObject], ...]
 
 
 @dataclass(frozen=True, slots=True)

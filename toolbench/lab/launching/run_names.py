@@ -6,7 +6,6 @@ from toolbench.evals import scenarios
 from toolbench.lab.planning.run_request import Plan
 
 NAMED = 2  # models, profiles, scenarios or methods spelled out; the rest is counted
-SETS = ("simple", "typical", "extreme", "all")
 USUAL_METHOD = "native"
 
 
@@ -22,7 +21,7 @@ def derived_name(plan: Plan) -> str:
 
 def _scenarios(slugs: Collection[str]) -> str:
     chosen = set(slugs)
-    named = next((name for name in SETS if {one.slug for one in scenarios.select(name)} == chosen), "")
+    named = next((name for name in scenarios.SETS if {one.slug for one in scenarios.select(name)} == chosen), "")
     return named or _listed(slugs)
 
 
