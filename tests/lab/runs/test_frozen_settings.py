@@ -20,6 +20,14 @@ def test_every_frozen_key_names_its_layer_and_the_scenario_comes_last() -> None:
     assert "long_arguments_guard" in keys["max_tool_args_bytes"].origin
 
 
+def test_a_key_with_a_dot_in_its_own_name_is_shown_with_its_value() -> None:
+    layers = [["run", {"request_overrides": {"vendor.mode": "fast", "nested": {"a.b": 1}}}]]
+    frozen = get_frozen_settings(make_config(make_run(), layers=layers).run_id)
+    assert frozen is not None
+    values = {key.key: key.value for key in frozen.chosen}
+    assert values == {"request_overrides.vendor.mode": "fast", "request_overrides.nested.a.b": 1}
+
+
 def test_layers_of_another_version_are_shown_as_they_stand() -> None:
     config = make_config(make_run(), layers=[["profile", {"no_such_key": 1}]])
     frozen = get_frozen_settings(config.run_id)

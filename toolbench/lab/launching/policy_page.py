@@ -1,12 +1,12 @@
 """The effective policy: every setting a trial would run with, and the layer each part of it comes from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.layering import Overridden
+from toolbench.engine.policy.layering import ENGINE, Overridden
 from toolbench.engine.policy.policy import describe_keys, policy_json, resolve
 from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.evals import scenarios
@@ -15,6 +15,7 @@ from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.looking_up import METHODS
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenario, own_cases
+from toolbench.lab.planning.policy_values import values_by_key
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 from toolbench.lab.planning.whole_numbers import whole_number
 
@@ -138,28 +139,20 @@ def _scenario_layer(scenario: Scenario) -> Layers:
 
 
 def _keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyKey, ...]:
+    """Those that some layer speaks of first."""
+    values = values_by_key(policy)
     keys = []
     for row in describe_keys():
-        parts = tuple(_parts(row.name, policy[row.name], origins))
-        keys.append(PolicyKey(row.name, row.doc, parts, all(origin == "engine" for _, origin in parts)))
+        parts = tuple(_parts(row.name, values, origins))
+        keys.append(PolicyKey(row.name, row.doc, parts, all(origin == ENGINE for _, origin in parts)))
     return tuple(sorted(keys, key=lambda key: key.usual))
 
 
-def _parts(name: str, value: Any, origins: Mapping[str, str]) -> list[tuple[str, str]]:
-    if name in origins:
-        return [(_text(value), origins[name])]
-    if isinstance(value, list):
-        return [(_text(item), origins[f"{name}[{place}]"]) for place, item in enumerate(value)]
-    leaves = [(key.removeprefix(f"{name}."), origin) for key, origin in origins.items() if key.startswith(f"{name}.")]
-    return [(f"{leaf}: {_text(_at(value, leaf))}", origin) for leaf, origin in leaves]
-
-
-def _at(value: Any, leaf: str) -> Any:
-    """The value below a dotted name; a key that has a dot itself is found whole."""
-    if not isinstance(value, dict) or leaf in value:
-        return value.get(leaf) if isinstance(value, dict) else value
-    head, _, rest = leaf.partition(".")
-    return _at(value.get(head), rest)
+def _parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, origin in origins.items():
+        if key == name or key.startswith((f"{name}[", f"{name}.")):
+            leaf = key.removeprefix(f"{name}.") if key.startswith(f"{name}.") else ""
+            yield f"{leaf}: {_text(values[key])}" if leaf else _text(values[key]), origin
 
 
 def _text(value: object) -> str:

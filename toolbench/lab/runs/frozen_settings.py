@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import Finding
 from toolbench.engine.policy.layering import ENGINE
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.policy import policy_json, resolve
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.known_scenarios import find_scenarios
+from toolbench.lab.planning.policy_values import values_by_key
 from toolbench.lab.planning.whole_numbers import whole_number
 
 
@@ -58,19 +59,7 @@ def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
     except PolicyError:
         stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
-    keys = [FrozenKey(key, _value(resolved.policy, key), origin) for key, origin in sorted(resolved.origins.items())]
+    values = values_by_key(policy_json(resolved.policy))
+    keys = [FrozenKey(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
     chosen = tuple(key for key in keys if key.origin != ENGINE)
     return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE), lint)
-
-
-def _value(policy: object, key: str) -> object:
-    """The value at an origin's key such as `request_overrides.max_tokens` or `response_transforms[0]`."""
-    value: object = policy
-    for part in key.replace("[", ".[").split("."):
-        if part.startswith("[") and isinstance(value, list | tuple):
-            value = value[int(part[1:-1])]
-        elif isinstance(value, dict):
-            value = value.get(part)
-        else:
-            value = getattr(value, part, None)
-    return value

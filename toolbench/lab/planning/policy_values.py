@@ -1,0 +1,17 @@
+"""The values of a resolved policy, under the keys by which its origins name them."""
+
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.layering import leaves
+
+
+def values_by_key(policy: JsonObject) -> dict[str, Any]:
+    """Every setting by its name, and beside it a list's elements (`name[0]`) and an object's leaves (`name.leaf`)."""
+    found = dict(policy)
+    for name, value in policy.items():
+        if isinstance(value, list):
+            found |= {f"{name}[{place}]": item for place, item in enumerate(value)}
+        elif isinstance(value, dict):
+            found |= {f"{name}.{leaf}": item for leaf, item in leaves(value)}
+    return found
