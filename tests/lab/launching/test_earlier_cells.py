@@ -9,8 +9,9 @@ from toolbench.lab.models import Model
 pytestmark = pytest.mark.django_db
 
 
-def asked(model: Model, scenario: str = "happy_path", method: str = "native") -> Asked:
-    return Asked(model.pk, model.name, model.provider_id, model.provider.kind, "", 8, method, scenario, 10, 10)
+def asked(model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = "") -> Asked:
+    kind, strategy = model.provider.kind, strategy or "production"
+    return Asked(model.pk, model.name, model.provider_id, kind, "", 8, method, strategy, scenario, 10, 10)
 
 
 def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
@@ -19,6 +20,7 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     make_trials(cell, **{"pass": 2})
     wanted = [
         asked(known),
+        asked(known, strategy="raw"),
         asked(known, "long_arguments_guard"),
         asked(known, method="template"),
         asked(stranger),
@@ -26,15 +28,19 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     ]
     found = find_history(wanted)
     assert [one and one.words for one in found] == [
-        "the same model, scenario and method",
+        "the same model, scenario, method and strategy",
+        "the same model, scenario and method under other strategies, beside other models",
         "the same model and method, other scenarios",
         "the same model, other methods",
         "other models, the same scenario and method",
         None,
     ]
-    assert [one and one.same_model for one in found] == [True, True, True, False, None]
-    assert found[0] is not None
-    assert found[0].cells == (cell.pk,)
+    other = make_cell(make_config(make_run(), make_model("other")))
+    make_trials(other, **{"pass": 2})
+    first, second, *_, fifth, _ = (one and (one.cells, one.others) for one in find_history(wanted))
+    assert first == ((cell.pk,), ())
+    assert second == ((cell.pk,), (cell.pk, other.pk))
+    assert fifth == ((), (cell.pk, other.pk))
 
 
 def test_the_newest_cells_count_and_none_of_a_deleted_run_or_without_a_request() -> None:

@@ -17,7 +17,17 @@ pytestmark = pytest.mark.django_db
 def asked(model: Model, trials: int = 100, **fields: Any) -> Asked:
     provider = model.provider
     whole = Asked(
-        model.pk, model.name, provider.pk, provider.kind, provider.template, 4, "native", "happy_path", trials, trials
+        model.pk,
+        model.name,
+        provider.pk,
+        provider.kind,
+        provider.template,
+        4,
+        "native",
+        "production",
+        "happy_path",
+        trials,
+        trials,
     )
     return replace(whole, **fields)
 
@@ -54,7 +64,7 @@ def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
     assert (found.cost.low, found.cost.high) == pytest.approx((1.0, 1.0))
     assert found.seconds is not None
     assert (found.seconds.low, found.seconds.high) == (50, 50)
-    assert found.sources == ("1 cell from the same model, scenario and method",)
+    assert found.sources == ("1 cell from the same model, scenario, method and strategy",)
 
 
 def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
@@ -111,6 +121,19 @@ def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() ->
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (20, 120)
+
+
+def test_another_strategy_may_go_on_where_this_one_ended_as_other_models_did() -> None:
+    """Its own trials ended after one request; under a preset that helps they may take what others take."""
+    model = make_model("tagged")
+    history(model, requests=1, cost=0.5)
+    history(make_model("other"), requests=3, cost=9.0)
+    same, other = (forecast([asked(model, strategy=name)], Limits()) for name in ("production", "a_preset"))
+    assert same is not None
+    assert other is not None
+    assert other.requests is not None
+    assert other.requests.high > 300
+    assert other.cost == same.cost  # never of other models
 
 
 def test_nothing_is_foretold_of_what_was_never_tried() -> None:

@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
-from toolbench.lab.models import Cell, Preset, Replay, StepBody
+from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.replays.what_if import Scope
@@ -39,6 +39,17 @@ def test_of_many_trials_no_transform_is_left_out_and_that_is_said(cell: Cell) ->
     told = get_what_if(Scope("cell", cell.pk), SHORT, with_ablation=True)
     assert (told.ablations, "too many trials to leave out each transform" in told.hint) == ((), True)
     assert "transform" not in look(cell).hint
+
+
+def test_what_was_found_before_trials_were_judged_again_is_found_anew(cell: Cell) -> None:
+    asked = look(cell)
+    assert asked.waiting is not None
+    work_replay(asked.waiting.pk)
+    assert look(cell).waiting is None
+    trial = cell.trials.all()[0]
+    versions = {"scenario_version": trial.scenario_version, "judging_version": 9}
+    Judgement.objects.create(trial=trial, outcome="pass", judged_at=timezone.now(), **versions)
+    assert look(cell).waiting is not None
 
 
 def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell: Cell) -> None:

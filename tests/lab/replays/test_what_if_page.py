@@ -69,6 +69,14 @@ def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
     assert {"assistant_tool_calls_object_to_array"} <= {row.name for row in found.ablations}
 
 
+def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    work(model)
+    raw = get_what_if(Scope("run", run.pk), WhatIf(strategy="raw"), with_ablation=True)
+    assert (raw.ablations, "none to leave out" in raw.hint) == ((), True)
+
+
 def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> None:
     cell = worked(persona("perfect"), strategies=("raw",), scenarios=("weather",)).cells.get()
 

@@ -1,4 +1,5 @@
-"""Earlier cells that are like those that are asked for: of the same model, scenario and method first, else wider."""
+"""Earlier cells that are like those that are asked for: of the same model, scenario, method and strategy first, else
+wider."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,8 @@ from toolbench.lab.models import Cell
 NEWEST = 5  # cells that a forecast stands on, of each kind
 _LOOKED_AT = 1000  # the newest cells of these models, and of these scenarios
 _WORDS = (
-    "the same model, scenario and method",
+    "the same model, scenario, method and strategy",
+    "the same model, scenario and method under other strategies, beside other models",
     "the same model and method, other scenarios",
     "the same model, other methods",
     "other models, the same scenario and method",
@@ -29,55 +31,64 @@ class Asked:
     template: str
     places: int
     method: str
+    strategy: str
     scenario: str
     least: int
     most: int
     requests: tuple[int, int] | None = None
 
     def keys(self) -> tuple[Key, ...]:
-        return _keys(self.model, self.kind, self.method, self.scenario)
+        return _keys(self.model, self.kind, self.method, self.strategy, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The newest cells of the first kind there is, and which kind that is."""
+    """The newest cells of the first kind there is, and which kind that is. `others` are cells of other models."""
 
     cells: tuple[int, ...]
     words: str
-    same_model: bool
+    others: tuple[int, ...] = ()
 
 
 def find_history(asked: Sequence[Asked]) -> tuple[Found | None, ...]:
-    """In the order asked for; None where there is nothing like it. Two queries."""
+    """In the order asked for; None where there is nothing like it. Of cells of any model, the newest one of each. Two
+    queries."""
     newest: dict[Key, list[int]] = defaultdict(list)
-    for cell_id, *identity in _rows(asked):
-        for key in _keys(*identity):
-            if len(newest[key]) < NEWEST and cell_id not in newest[key]:
+    there: set[tuple[Key, object]] = set()
+    for cell_id, model, *identity in _rows(asked):
+        for key in _keys(model, *identity):
+            one = (key, model if key[0] == "others" else cell_id)
+            if len(newest[key]) < NEWEST and one not in there:
+                there.add(one)
                 newest[key].append(cell_id)
     return tuple(_first(one, newest) for one in asked)
 
 
 def _first(one: Asked, newest: dict[Key, list[int]]) -> Found | None:
-    for key, words in zip(one.keys(), _WORDS, strict=True):
-        if newest.get(key):
-            return Found(tuple(newest[key]), words, same_model=key[0] != "others")
+    """Another strategy may end where this one goes on: how long others go on is part of the range then."""
+    keys = one.keys()
+    others = tuple(newest.get(keys[-1], ()))
+    for key, words in zip(keys, _WORDS, strict=True):
+        if cells := tuple(newest.get(key, ())):
+            return Found(() if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ())
     return None
 
 
-def _keys(model: object, kind: object, method: object, scenario: object) -> tuple[Key, ...]:
+def _keys(model: object, kind: object, method: object, strategy: object, scenario: object) -> tuple[Key, ...]:
     """From the closest to the widest."""
     return (
-        ("same", model, method, scenario),
+        ("same", model, method, strategy, scenario),
+        ("strategy", model, method, scenario),
         ("method", model, method),
         ("model", model),
         ("others", kind, method, scenario),
     )
 
 
-def _rows(asked: Sequence[Asked]) -> Iterator[tuple[int, object, object, object, object]]:
+def _rows(asked: Sequence[Asked]) -> Iterator[tuple[int, object, object, object, object, object]]:
     """The newest first, of these models and then of these scenarios."""
     tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
-    named = ("pk", "config__model_id", "config__provider_kind", "config__method", "scenario")
+    named = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
     models = {one.model for one in asked if one.model is not None}
     yield from tried.filter(config__model_id__in=models).values_list(*named)[:_LOOKED_AT]
     scenarios, kinds = {one.scenario for one in asked}, {one.kind for one in asked}

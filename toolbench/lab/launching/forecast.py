@@ -82,7 +82,7 @@ def forecast(asked: Sequence[Asked], limits: Limits) -> Forecast | None:
     unseen = [one for one, history in pairs if history is None]
     if not any(found) or not all(one.requests for one in unseen):
         return None
-    samples = _samples({cell for one in found if one for cell in one.cells})
+    samples = _samples({cell for one in found if one for cell in (*one.cells, *one.others)})
     totals = _Totals()
     for one, history in pairs:
         if history is not None:
@@ -125,10 +125,9 @@ def _samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, Sample]]:
 
 def _of(history: Found, samples: Mapping[int, Mapping[str, Sample]]) -> list[Mapping[str, Sample]]:
     """What another model cost says nothing about this one."""
-    cells = [samples[cell] for cell in history.cells if cell in samples]
-    if history.same_model:
-        return cells
-    return [{name: sample for name, sample in cell.items() if name != "cost"} for cell in cells]
+    others = (samples[cell] for cell in history.others if cell in samples and cell not in history.cells)
+    without_cost = ({name: sample for name, sample in cell.items() if name != "cost"} for cell in others)
+    return [*(samples[cell] for cell in history.cells if cell in samples), *without_cost]
 
 
 def _add(totals: _Totals, one: Asked, cells: Sequence[Mapping[str, Sample]]) -> None:

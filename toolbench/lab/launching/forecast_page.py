@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from toolbench.lab.launching.earlier_cells import Asked
 from toolbench.lab.launching.forecast import Forecast, Limits, forecast
-from toolbench.lab.models import Model, Run
-from toolbench.lab.planning.run_request import Plan, RunRequest
+from toolbench.lab.models import Model, Run, RunConfig
+from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def forecast_plan(plan: Plan, request: RunRequest) -> Forecast | None:
@@ -18,7 +18,7 @@ def forecast_plan(plan: Plan, request: RunRequest) -> Forecast | None:
     least, most = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
     asked = [
         replace(
-            _asked(models[config.model], method=config.method, scenario=cell.scenario, least=least, most=most),
+            _asked(models[config.model], config, scenario=cell.scenario, least=least, most=most),
             requests=(cell.least_requests, cell.most_requests),
         )
         for cell in plan.cells
@@ -45,10 +45,10 @@ def _still_asked(run: Run) -> Iterator[Asked]:
         most = max(waiting, run.trials_per_cell - tried) if open_end else waiting
         model = cell.config.model
         if most and model is not None:
-            yield _asked(model, method=cell.config.method, scenario=cell.scenario, least=waiting, most=most)
+            yield _asked(model, cell.config, scenario=cell.scenario, least=waiting, most=most)
 
 
-def _asked(model: Model, *, method: str, scenario: str, least: int, most: int) -> Asked:
+def _asked(model: Model, config: PlannedConfig | RunConfig, *, scenario: str, least: int, most: int) -> Asked:
     provider = model.provider
     return Asked(
         model=model.pk,
@@ -57,7 +57,8 @@ def _asked(model: Model, *, method: str, scenario: str, least: int, most: int) -
         kind=provider.kind,
         template=provider.template,
         places=provider.concurrency,
-        method=method,
+        method=config.method,
+        strategy=config.strategy,
         scenario=scenario,
         least=least,
         most=most,

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
-from toolbench.lab.models import Replay, Run
+from toolbench.lab.models import Judgement, Replay, Run
 from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.waking import wake_replays
 from toolbench.lab.replays.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
@@ -34,7 +34,7 @@ MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is
 
 def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
     """The row of this address: a new one, one that is under way, or a finished one. Wakes a worker where none is at
-    it. A finished one of fewer trials than there are now is done again."""
+    it. A finished one is done again where there are other trials now, or where some were judged again since."""
     total = scope.trials().count()
     with transaction.atomic():
         row, made = Replay.objects.select_for_update().get_or_create(
@@ -43,13 +43,18 @@ def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
             query=asked.query(),
             defaults={"total": total, "requests_before": run.requests_reserved},
         )
-        if row.state == Replay.State.DONE and row.total != total:
+        if row.state == Replay.State.DONE and (row.total != total or _judged_since(scope, row)):
             row.delete()
             return ask_replay(scope, asked, run)
         waiting = Replay.objects.filter(pk=row.pk).filter(_free())
         if made or waiting.exists():
             transaction.on_commit(lambda: wake_replays([row.pk]))
     return row
+
+
+def _judged_since(scope: Scope, row: Replay) -> bool:
+    trials = scope.trials().order_by().values("pk")
+    return Judgement.objects.filter(trial__in=trials, judged_at__gt=row.finished_at).exists()
 
 
 def forget_failed(scope: Scope, asked: WhatIf) -> None:

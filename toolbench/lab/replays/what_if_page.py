@@ -16,6 +16,7 @@ from toolbench.lab.replays.what_if_plan import LIMITS, WhatIf, all_presets
 MOST_AT_ONCE = 100  # trials replayed while a page is waited for
 MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on
 TOO_MANY = "These are too many trials to leave out each transform: ask for it at “What if” of one cell or one trial."
+NOTHING_LEFT_OUT = "These settings apply no transform and no repair, so there is none to leave out."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,13 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
         changes=_listed(changes),
         totals=totals(counted(changes), scope.stopping()),
         ablations=ablations,
-        hint="" if few else TOO_MANY,
+        hint=_hint(names, few=few) if with_ablation else "",
         assumed=tuple(sorted({name for one in changes for name in one.assumed})),
     )
+
+
+def _hint(names: Sequence[str], *, few: bool) -> str:
+    return NOTHING_LEFT_OUT if not names else "" if few else TOO_MANY
 
 
 def _by_a_worker(page: WhatIfPage, with_ablation: bool) -> WhatIfPage:
