@@ -10,8 +10,9 @@ from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confi
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.decisions.records import save_record
-from toolbench.lab.launching.launching import RunRequest, launch
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
+from toolbench.lab.planning.run_request import ConfirmationNeeded, RunRequest
 
 pytestmark = pytest.mark.django_db
 DEMO = DecideQuery(scope="demo", want="fastest")
@@ -82,6 +83,17 @@ def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRec
     assert found
     assert found.standing
     assert found.standing.measured.tried == 60
+
+
+def test_paid_requests_are_sent_for_the_number_that_was_agreed_to_and_for_no_greater_one(
+    record: DecisionRecord,
+) -> None:
+    Provider.objects.update(kind=Provider.Kind.OPENAI)
+    with pytest.raises(ConfirmationNeeded) as asked:
+        confirm(record, owner=None, trials=72)
+    with pytest.raises(ConfirmationNeeded):
+        confirm(record, owner=None, trials=73, agreed=asked.value.requests)
+    assert confirm(record, owner=None, trials=72, agreed=asked.value.requests).trials.count() == 72
 
 
 def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:

@@ -12,8 +12,10 @@ from toolbench.evals.deciding.qualifying import Rule, Standing, stand, straight_
 from toolbench.evals.statistics import more_trials_to_clear
 from toolbench.lab.decisions.measured import CONFIRMATION, run_measured
 from toolbench.lab.decisions.records import frozen_standing, leader_row
-from toolbench.lab.launching.launching import ConfigChoice, LaunchRefused, RunRequest, expand, launch
+from toolbench.lab.launching.expansion import expand
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
+from toolbench.lab.planning.run_request import ConfigChoice, ConfirmationNeeded, LaunchRefused, RunRequest
 
 UPPER_P95 = 72  # answers; fewer leave p95 without an upper bound
 MOST_TRIALS = 2000
@@ -49,18 +51,27 @@ def trials_wanted(record: DecisionRecord) -> int:
     return min(MOST_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 
-def confirm(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: bool = False) -> Run:
+def confirm(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
     """Launches the leader's settings once more with a fresh seed. Raises Unconfirmable, LaunchRefused, and
-    ConfirmationNeeded when much may have to be paid for."""
+    ConfirmationNeeded when more paid requests may be sent than without asking, and than were `agreed` to."""
     if not 1 <= trials <= MOST_TRIALS:
         raise Unconfirmable(f"Between 1 and {MOST_TRIALS} trials of each scenario can be asked for.")
     with transaction.atomic():
         locked = DecisionRecord.objects.select_for_update().get(pk=record.pk)
         if locked.confirmation_id or locked.confirmed:
             raise Unconfirmable("It has its confirmation already: a second try would be a choice among confirmations.")
-        run = launch(confirmation_request(record, trials=trials), owner=owner, confirmed=agreed)
+        run = _launched(confirmation_request(record, trials=trials), owner, agreed)
         DecisionRecord.objects.filter(pk=record.pk).update(confirmation=run)
     return run
+
+
+def _launched(request: RunRequest, owner: AbstractBaseUser | None, agreed: int) -> Run:
+    try:
+        return launch(request, owner=owner)
+    except ConfirmationNeeded as needed:
+        if needed.requests > agreed:
+            raise
+        return launch(request, owner=owner, confirmed=True)
 
 
 def confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:

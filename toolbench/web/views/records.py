@@ -19,8 +19,8 @@ from toolbench.lab.decisions.records import (
     record_json,
     save_record,
 )
-from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused
 from toolbench.lab.models import DecisionRecord
+from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.downloads import as_file, table_file
 from toolbench.web.owners import owner_of
@@ -83,7 +83,8 @@ def _carry_out(record: DecisionRecord, values: QueryDict, owner: User | None) ->
     if values.get("action") == "keep":
         keep(record)
         return "Kept: the confirmation is what this record reports."
-    run = confirm(record, owner=owner, trials=whole_number(values.get("trials", "")) or 0, agreed="agreed" in values)
+    trials, agreed = (whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
+    run = confirm(record, owner=owner, trials=trials, agreed=agreed)
     return f"Run {run.pk} tries the leader on fresh trials; only its result will be reported."
 
 
