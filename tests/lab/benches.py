@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from toolbench.lab.launching.launching import RunRequest, launch
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
+from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.shifts.execution import Terms, serve
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 

@@ -9,7 +9,7 @@ from toolbench.lab.catalogue import load
 from toolbench.lab.command.eval_options import FIVE_TAGS, EvalOptions
 from toolbench.lab.command.eval_request import EvalRefused, EvalRequest, ask
 from toolbench.lab.command.eval_text import plan_lines
-from toolbench.lab.launching.launching import expand
+from toolbench.lab.launching.expansion import expand
 
 pytestmark = pytest.mark.django_db
 

@@ -5,8 +5,10 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched, request_for
-from toolbench.lab.launching.launching import ConfigChoice, ConfirmationNeeded, expand, launch
+from toolbench.lab.launching.expansion import expand
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Run, Trial
+from toolbench.lab.planning.run_request import ConfigChoice, ConfirmationNeeded
 
 pytestmark = pytest.mark.django_db
 

@@ -6,9 +6,9 @@ from django.test import Client
 from tests.factories import make_model
 from toolbench.evals.statistics.power import trials_to_find
 from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.launching import RunRequest
 from toolbench.lab.launching.power_hint import get_power_hint
 from toolbench.lab.models import SamplingProfile
+from toolbench.lab.planning.run_request import RunRequest
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ import pytest
 from tests.factories import make_model
 from toolbench.lab.catalogue import load
 from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.launching import LaunchRefused, RunRequest
+from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
 from toolbench.lab.planning.strategies import StrategyWords, read_strategy
 
 

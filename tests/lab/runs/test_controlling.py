@@ -18,10 +18,10 @@ from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.counts.cells import recompute_stale
 from toolbench.lab.counts.tallies import tally
-from toolbench.lab.launching.launching import ConfirmationNeeded
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
+from toolbench.lab.planning.run_request import ConfirmationNeeded
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.controlling import Refused
 from toolbench.lab.runs.resending import resend

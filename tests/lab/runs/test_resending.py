@@ -2,8 +2,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.lab.benches import launched, scripted_model, work
-from toolbench.lab.launching.launching import LaunchRefused
 from toolbench.lab.models import Provider, Run
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.runs.resending import resend
 from toolbench.providers.scripted import ScriptedProvider
 

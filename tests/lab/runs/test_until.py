@@ -10,11 +10,12 @@ from toolbench.evals.statistics.stopping import FIRST, STEP, Until
 from toolbench.lab.counts.tallies import pooled, sums, tally, tally_of
 from toolbench.lab.failures.failures_page import get_failures
 from toolbench.lab.failures.failures_query import FailuresQuery
-from toolbench.lab.launching.launching import LaunchRefused, expand
+from toolbench.lab.launching.expansion import expand
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_export import export_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Model, Run
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.replays.what_if import Scope, counted, totals
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.run_page import get_run_page

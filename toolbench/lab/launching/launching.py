@@ -17,32 +17,14 @@ from toolbench.lab.launching.run_names import derived_name
 from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.run_request import (
-    ConfigChoice,
     ConfirmationNeeded,
-    LaunchRefused,
     Plan,
-    PlannedCell,
-    PlannedConfig,
     RunRequest,
-    Skipped,
 )
 from toolbench.lab.probes.probing import ask_probe
 from toolbench.lab.probes.routes import waiting_models
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.queueing import queue_trials
-
-__all__ = [
-    "ConfigChoice",
-    "ConfirmationNeeded",
-    "LaunchRefused",
-    "Plan",
-    "PlannedCell",
-    "PlannedConfig",
-    "RunRequest",
-    "Skipped",
-    "expand",
-    "launch",
-]
 
 FIRST_PAGE = "first_page"
 LARGEST_SEED = 0x7FFFFFFF  # what every endpoint takes

@@ -11,8 +11,9 @@ from django.utils import timezone
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.launching.launching import ConfigChoice, RunRequest, launch
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
+from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
 
 OWN, TOOLS = "local-own", "local-tools"
 PURPOSE, INTENT_PURPOSE = "first_page", "first_page_intent"

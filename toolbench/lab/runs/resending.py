@@ -9,9 +9,10 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from toolbench.lab.counts.cells import recompute
-from toolbench.lab.launching.launching import LARGEST_SEED, LaunchRefused
+from toolbench.lab.launching.launching import LARGEST_SEED
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.finishing import finish_runs
 from toolbench.lab.trials.queueing import queue_trials

@@ -13,8 +13,10 @@ from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_page import get_models_to_try
 from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
 from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for
-from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, expand, launch
+from toolbench.lab.launching.expansion import expand
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case
+from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.forms.launch import Answer
 

@@ -6,13 +6,14 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.forecast import Forecast
 from toolbench.lab.launching.forecast_page import forecast_plan
 from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
-from toolbench.lab.launching.launching import ConfirmationNeeded, LaunchRefused, Plan, RunRequest, expand, launch
+from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Run
 from toolbench.lab.planning.case_sets import slugs_of
-from toolbench.lab.planning.run_request import STREAMS
+from toolbench.lab.planning.run_request import STREAMS, ConfirmationNeeded, LaunchRefused, Plan, RunRequest
 from toolbench.web.forms.json_object import JsonObjectField
 from toolbench.web.forms.refusals import show_refusal
 

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.launching.launching import LaunchRefused
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.runs.resending import resend
 
 
