@@ -79,6 +79,12 @@ def test_a_schema_that_cannot_be_used_is_refused_before_the_run(schema: dict[str
         check_schema(ToolDefinition("t", "", schema))
 
 
+def test_a_schema_with_a_slip_says_where_it_is() -> None:
+    slip = {"type": "object", "properties": {"a": {"type": "objekt"}}}
+    with pytest.raises(PlanError, match=r"no usable JSON Schema: \$\.properties\.a\.type: "):
+        check_schema(ToolDefinition("t", "", slip))
+
+
 def test_a_schema_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     with pytest.raises(PlanError):

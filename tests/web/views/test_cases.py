@@ -69,6 +69,17 @@ def test_an_example_fills_the_form_and_is_a_case_as_it_stands(owner_client: Clie
     assert "case study" not in read
 
 
+def test_an_expected_call_that_breaks_its_own_tool_is_saved_and_said(owner_client: Client) -> None:
+    form = owner_client.get("/cases/new/?example=1").context["form"]
+    typed = {name: form[name].value() or "" for name in form.fields} | {"save": "1"}
+    right = owner_client.post("/cases/new/", typed, follow=True).content.decode()
+    slip = typed | {"expect": typed["expect"].replace("evening", "night")}
+    wrong = owner_client.post("/cases/new/", slip, follow=True).content.decode()
+    assert "does not fit the tools" not in right
+    assert "does not fit the tools" in wrong
+    assert "schedule_delivery $.window" in wrong
+
+
 def test_a_model_that_can_be_asked_now_is_chosen_first_and_one_that_cannot_says_so(owner_client: Client) -> None:
     make_model(
         "tiny", provider=make_provider("A local one", base_url="", service="local-own", kind=Provider.Kind.LOCAL)

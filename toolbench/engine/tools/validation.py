@@ -42,7 +42,9 @@ def check_schema(tool: ToolDefinition) -> None:
     try:
         _validator_of(Same(tool))
     except (ValueError, TypeError) as error:
-        raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {_first_line(error)}") from None
+        where = f"{json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
+        said = f"{where}{_first_line(error)}"
+        raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {said}") from None
 
 
 def schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:

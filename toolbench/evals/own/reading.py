@@ -163,7 +163,8 @@ def _call_faults(call: Any, place: Place, tools: Collection[str]) -> Iterator[Fa
         if key not in _CALL:
             yield Fault((*place, key), f"A call has no {key}: {', '.join(_CALL)}.")
     if call["name"] not in tools:
-        yield Fault((*place, "name"), f"There is no tool {call['name']} among the tools: {', '.join(sorted(tools))}.")
+        named = f": {', '.join(sorted(tools))}" if tools else ""
+        yield Fault((*place, "name"), f"There is no tool {call['name']} among the tools{named}.")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, Mapping):
         yield Fault((*place, "arguments"), "arguments is an object.")

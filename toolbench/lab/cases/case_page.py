@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Prefetch
 
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
+from toolbench.evals.own.expectations import misfits
 from toolbench.evals.own.scenario import OwnScenario
 from toolbench.evals.own.simulated_tools import says_of
 from toolbench.evals.trials import Scenario
@@ -80,7 +81,7 @@ class CaseRun:
 
 @dataclass(frozen=True, slots=True)
 class CasePage:
-    """`tools` are (name, how its results come about)."""
+    """`tools` are (name, how its results come about); `misfits` is what is expected against the tools' own schemas."""
 
     case: Case
     scenario: Scenario
@@ -88,6 +89,7 @@ class CasePage:
     tools: tuple[tuple[str, str], ...]
     versions: tuple[CaseVersion, ...]
     runs: tuple[CaseRun, ...]
+    misfits: tuple[str, ...]
 
     @property
     def editable(self) -> bool:
@@ -119,6 +121,7 @@ def get_case(slug: str) -> CasePage:
         tools=tuple((tool.name, _answers(scenario, tool.name)) for tool in scenario.draw(0).tools),
         versions=versions,
         runs=get_case_runs([slug]),
+        misfits=misfits(scenario.case) if isinstance(scenario, OwnScenario) else (),
     )
 
 
