@@ -5,7 +5,8 @@ from django.db import transaction
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from tests.lab.conftest import Elsewhere
-from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.counts import cells
+from toolbench.lab.counts.cells import bring_up_to_date, mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Trial
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -89,6 +90,20 @@ def test_recomputing_twice_changes_nothing() -> None:
     assert recompute_stale() == 1
     assert recompute_stale() == 0
     assert Cell.objects.filter(pk=cell.pk).values().get() == before
+
+
+def test_a_run_is_brought_up_to_date_in_batches_and_other_runs_are_left_to_the_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cells, "CELLS_AT_ONCE", 2)
+    config, other = make_config(make_run()), a_cell()
+    own = [make_cell(config, f"scenario_{number}") for number in range(5)]
+    mark_stale([other.pk, *(cell.pk for cell in own)])
+
+    bring_up_to_date(config.run_id)
+    assert list(Cell.objects.filter(stale=True)) == [other]
+    bring_up_to_date()
+    assert not Cell.objects.filter(stale=True).exists()
 
 
 def test_a_cell_without_trials_is_all_zero() -> None:

@@ -9,7 +9,7 @@ from django.db.models import Prefetch, QuerySet
 from toolbench.lab.bundles.cases import CaseSeed, case_seeds
 from toolbench.lab.bundles.manifest import LeftOut
 from toolbench.lab.bundles.naming import NAMED, renamed
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.known_scenarios import is_private
 
@@ -58,8 +58,7 @@ def choose(run_id: int, *, private: bool = False) -> Chosen:
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise UnknownRun(f"There is no run {run_id}.")
-    while recompute_stale():
-        pass
+    bring_up_to_date(run.pk)
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))
     secret = private_scenarios(run, (cell.scenario for cell in every))
     cells = tuple(cell for cell in every if private or cell.scenario not in secret)

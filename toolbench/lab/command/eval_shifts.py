@@ -7,7 +7,7 @@ from typing import Self
 from django.conf import settings
 from django.db import connection
 
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.probes.probing import waiting_probes, work_probe
 from toolbench.lab.runs.until import look_at_undecided
@@ -35,8 +35,7 @@ class EvalShifts:
         for thread in self._threads.values():
             thread.join()
         finish_runs()
-        while recompute_stale():
-            pass
+        bring_up_to_date(self.run_id)
 
     def go_on(self) -> bool:
         """Starts a shift for every provider that has work of this run and none here. False when nothing of the run is

@@ -12,6 +12,7 @@ from toolbench.lab.counts.tallies import SUMMED
 from toolbench.lab.models import RunConfig
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
+CELLS_AT_ONCE = 500
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
 
 _MARK = """
@@ -19,7 +20,10 @@ UPDATE lab_cell SET stale = true
 WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
 """
 
-_LOCK_STALE = "SELECT id FROM lab_cell WHERE stale ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED"
+_LOCK_STALE = """
+SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_id = %s)
+ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+"""
 
 # Counts of a trial of which its cell has the sum.
 COUNTS = (
@@ -102,17 +106,29 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
         cursor.execute(_MARK, [wanted])
 
 
-def recompute_stale(limit: int = 500) -> int:
+def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
     """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
     next time.
 
     The cells are locked by a statement of their own: the second one then sees every change that was committed before
     the lock, and every later change waits for it and marks the cell stale again."""
+    return len(_recompute_stale(after=0, run_id=None, limit=limit))
+
+
+def bring_up_to_date(run_id: int | None = None) -> None:
+    """Recomputes the stale cells of a run, or all there are, each once: however fast others make them stale again, it
+    comes to an end."""
+    last = 0
+    while cells := _recompute_stale(after=last, run_id=run_id, limit=CELLS_AT_ONCE):
+        last = cells[-1]
+
+
+def _recompute_stale(*, after: int, run_id: int | None, limit: int) -> list[int]:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK_STALE, [limit])
+        cursor.execute(_LOCK_STALE, [after, run_id, run_id, limit])
         cells = [row[0] for row in cursor.fetchall()]
         recompute(cells)
-    return len(cells)
+    return cells
 
 
 def recompute(cells: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import judging
-from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.counts.cells import bring_up_to_date, mark_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.replays.replaying import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
@@ -88,8 +88,7 @@ def rejudge_by_batches(trial_ids: Iterable[int], done: Rejudged) -> Iterator[Non
             mark_stale(trial.cell_id for trial in written)
         done.looked += len(batch)
         yield
-    while recompute_stale():
-        pass
+    bring_up_to_date()
 
 
 def of_run(run_id: int) -> QuerySet[Trial]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.db.models import Prefetch
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.reports.report_findings import Quirks, findings, findings_json
 from toolbench.lab.reports.report_json import json_bytes
@@ -71,7 +71,7 @@ def report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tupl
     """Names and contents: a file per finished trial, then the summaries. Raises ReportRefused for an unknown run."""
     run = _run(run_id)
     configs = tuple(run.configs.select_related("provider"))
-    _bring_up_to_date()
+    bring_up_to_date(run_id)
     writer = TrialWriter(config_labels(configs), run.simulated)
     gathered = _Gathered()
     for trial in _trials(run):
@@ -86,11 +86,6 @@ def _run(run_id: int) -> Run:
     if run is None:
         raise ReportRefused(f"There is no run {run_id}.")
     return run
-
-
-def _bring_up_to_date() -> None:
-    while recompute_stale():
-        pass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.causes.wire_causes import taxonomy_version
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.steps.causes import reclassify
 
 
@@ -16,8 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
         looked, changed = reclassify(run_id=run, again=again)
-        while recompute_stale():
-            pass
+        bring_up_to_date(run)
         self.stdout.write(
             f"{looked} trials looked at by taxonomy version {taxonomy_version()}, {changed} with another cause"
         )
