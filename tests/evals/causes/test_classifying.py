@@ -111,3 +111,9 @@ def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
         ("schema_type", "$.id", 1),
     ]
     assert cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
+
+
+def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
+    wire = steps(calling(0, *[BROKEN] * 5_000), calling(1, result("state_patch", {})))
+    (one,) = grouped(occurrences(wire))
+    assert (one.code, one.count, one.mended) == ("arguments_not_json", 5_000, True)

@@ -53,3 +53,9 @@ def test_a_failed_request_is_mended_by_its_retry() -> None:
 
 def test_an_answer_cut_after_a_good_call_is_no_problem() -> None:
     assert first_problem(ended(calling(0, result("state_get", {}), finish="length")), TOOLS) is None
+
+
+def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
+    failed = result("state_get", {}, code="INTERNAL_ERROR")
+    record = ended(calling(0, *[failed] * 5_000), calling(1, result("state_get", {})))
+    assert all(one.mended for one in problems(record, TOOLS))

@@ -45,7 +45,8 @@ class Ending:
 
 def occurrences(steps: Sequence[WireStep]) -> tuple[Seen, ...]:
     """Every one, in order of its step."""
-    return tuple(seen for place, step in enumerate(steps) for seen in _of_step(step, steps[:place], steps[place + 1 :]))
+    outlook = _Outlook(steps)
+    return tuple(seen for place, step in enumerate(steps) for seen in _of_step(step, place, outlook))
 
 
 def grouped(found: Sequence[Seen]) -> tuple[Seen, ...]:
@@ -72,7 +73,8 @@ def cause_of(steps: Sequence[WireStep], found: Sequence[Seen], ending: Ending) -
         return Seen("never_sent", "$", 0, 0, mended=False)
     if ending.end == End.DEADLINE_EXCEEDED:
         return Seen("deadline_passed", "$", turn, ordinal, mended=False)
-    ended_by = [one for one in found if _is_exchange(one, steps)] if ending.end == End.PROVIDER_ERROR else []
+    failed = {step.ordinal for step in steps if isinstance(step, Exchanged) and step.error}
+    ended_by = [one for one in found if one.ordinal in failed] if ending.end == End.PROVIDER_ERROR else []
     unmended = next((one for one in found if not one.mended), None)
     if ended_by or unmended:
         return ended_by[-1] if ended_by else unmended
@@ -103,18 +105,30 @@ def _many_turns(steps: Sequence[WireStep]) -> bool:
     return steps[-1].turn > 0
 
 
-def _is_exchange(seen: Seen, steps: Sequence[WireStep]) -> bool:
-    return any(isinstance(step, Exchanged) and step.ordinal == seen.ordinal and step.error for step in steps)
+class _Outlook:
+    """What comes behind a step, told without walking the steps again: the place where each thing happened for the last
+    time, -1 for never. `first_call` is where a call ran first, behind all steps where none did."""
+
+    def __init__(self, steps: Sequence[WireStep]) -> None:
+        ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, Ran)]
+        good = [(place, step) for place, step in ran if step.ok]
+        answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, Exchanged) and s.answer]
+        said = [place for place, answer in answers if answer.calls_found or answer.text.strip()]
+        self.first_call = ran[0][0] if ran else len(steps)
+        self.answer = answers[-1][0] if answers else -1
+        self.word = said[-1] if said else -1
+        self.success = good[-1][0] if good else -1
+        self.success_of_tool = {step.tool: place for place, step in good}
+        self.success_in_turn = {step.turn: place for place, step in good}
 
 
-def _of_step(step: WireStep, before: Sequence[WireStep], later: Sequence[WireStep]) -> Iterator[Seen]:
+def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Seen]:
     if isinstance(step, Ran):
-        yield from _of_call(step, later)
+        yield from _of_call(step, place, outlook)
     elif step.answer is not None:
-        yield from _of_answer(step, step.answer, before, later)
+        yield from _of_answer(step, step.answer, place, outlook)
     elif code := _of_error(step):
-        mended = any(isinstance(one, Exchanged) and one.answer is not None for one in later)
-        yield Seen(code, "$", step.turn, step.ordinal, mended)
+        yield Seen(code, "$", step.turn, step.ordinal, mended=outlook.answer > place)
 
 
 def _of_error(step: Exchanged) -> str:
@@ -123,20 +137,19 @@ def _of_error(step: Exchanged) -> str:
     return "tools_refused" if step.tool_support else mapped("exchange", step.error) or "exchange_failed"
 
 
-def _of_answer(step: Exchanged, answer: Turn, before: Sequence[WireStep], later: Sequence[WireStep]) -> Iterator[Seen]:
-    acts, speaks = _acts(later), _speaks(later)
+def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> Iterator[Seen]:
+    acts = outlook.success > place
     for code, path in _named(answer):
         healed = bool(answer.calls) or all_causes()[code].harmless
         yield Seen(code, path, step.turn, step.ordinal, healed or acts, healed)
     if answer.ignored_calls:
         path = f"{MESSAGE}.tool_calls"
         yield Seen("calls_ignored", path, step.turn, step.ordinal, mended=True, healed=True, count=answer.ignored_calls)
-    of_turn = [one for one in later if isinstance(one, Ran) and one.turn == step.turn]
-    if answer.finish_reason == CUT and not any(one.ok for one in of_turn):
+    if answer.finish_reason == CUT and outlook.success_in_turn.get(step.turn, -1) < place:
         yield Seen("cut_by_length", "$.choices[0].finish_reason", step.turn, step.ordinal, acts)
     if not answer.calls_found and not answer.text.strip():
-        ran = any(isinstance(one, Ran) for one in before)
-        yield Seen("empty_final" if ran else "empty_answer", CONTENT, step.turn, step.ordinal, speaks)
+        code = "empty_final" if outlook.first_call < place else "empty_answer"
+        yield Seen(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
 
 
 def _named(answer: Turn) -> Iterator[tuple[str, str]]:
@@ -170,10 +183,10 @@ def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
         yield "calls_not_a_list", f"{MESSAGE}.tool_calls"
 
 
-def _of_call(step: Ran, later: Sequence[WireStep]) -> Iterator[Seen]:
+def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Seen]:
     if step.ok:
         return
-    mended = any(isinstance(one, Ran) and one.ok and one.tool == step.tool for one in later)
+    mended = outlook.success_of_tool.get(step.tool, -1) > place
     result = step.result
     if result.schema_errors:
         for error in result.schema_errors:
@@ -187,14 +200,5 @@ def _of_call(step: Ran, later: Sequence[WireStep]) -> Iterator[Seen]:
     elif known == "arguments_not_json" and not str(result.call.arguments or "").strip():
         known = "arguments_blank"
     if known == "tool_unknown":
-        mended = _acts(later)
+        mended = outlook.success > place
     yield Seen(known, "$", step.turn, step.ordinal, mended)
-
-
-def _acts(later: Sequence[WireStep]) -> bool:
-    return any(isinstance(one, Ran) and one.ok for one in later)
-
-
-def _speaks(later: Sequence[WireStep]) -> bool:
-    answers = [one.answer for one in later if isinstance(one, Exchanged) and one.answer is not None]
-    return any(answer.calls_found or answer.text.strip() for answer in answers)

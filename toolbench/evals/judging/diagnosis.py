@@ -42,6 +42,7 @@ def first_problem(ended: Ended, tools: Sequence[ToolDefinition], *, expected: Se
 def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
     """Every problem in order of its step, mended or not."""
     by_name = {tool.name: tool for tool in tools}
+    last_success = _last_successes(ended)
     for number, record in enumerate(ended.turns):
         later = ended.turns[number + 1 :]
         if record.failure is not None:
@@ -50,7 +51,8 @@ def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]
             yield from _of_answer(record, record.answer, later)
         for one in called(replace(ended, turns=(record,))):
             if not one.ok:
-                yield _of_call(one, by_name.get(one.tool), mended=_succeeds_later(one, record, later))
+                mended = last_success.get(one.tool, (-1, -1)) > (number, one.place)
+                yield _of_call(one, by_name.get(one.tool), mended=mended)
 
 
 def at(turn: int, *, call: int | None = None, path: str = "$", what: str) -> FirstBad:
@@ -113,10 +115,14 @@ def _gave_up(ended: Ended, problem: Problem) -> Problem:
     return Problem("gave_up_after_error", at(next(later, last_turn(ended)), path=CALLS, what=what), problem.code)
 
 
-def _succeeds_later(one: Called, record: TurnRecord, later: Sequence[TurnRecord]) -> bool:
-    beside = record.results[one.place + 1 :]
-    after = [*beside, *(result for turn in later for result in turn.results)]
-    return any(result.envelope.ok and result.envelope.tool_name == one.tool for result in after)
+def _last_successes(ended: Ended) -> dict[str, tuple[int, int]]:
+    """By tool, where its last good result stands: the turn's number and the call's place in it, from 0."""
+    return {
+        result.envelope.tool_name: (number, place)
+        for number, record in enumerate(ended.turns)
+        for place, result in enumerate(record.results)
+        if result.envelope.ok
+    }
 
 
 def _any_ok(later: Sequence[TurnRecord]) -> bool:
