@@ -16,7 +16,7 @@ from toolbench.lab.counts.cells import bring_up_to_date, mark_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.replays.replaying import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
-from toolbench.lab.steps.causes import reclassify_trials
+from toolbench.lab.steps.reclassifying import reclassify_trials
 
 BATCH = 40
 MOST_CHANGES = 200  # listed; every one is counted

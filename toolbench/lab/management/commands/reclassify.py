@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.lab.counts.cells import bring_up_to_date
-from toolbench.lab.steps.causes import reclassify
+from toolbench.lab.steps.reclassifying import reclassify
 
 
 class Command(BaseCommand):

@@ -5,10 +5,11 @@ import json
 import pytest
 from django.core.management import call_command
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import PATCH, launched, scripted_model, work
 from toolbench.lab.models import Cell, Trial
-from toolbench.lab.steps.causes import COLUMNS, reclassify
+from toolbench.lab.steps.causes import COLUMNS
+from toolbench.lab.steps.reclassifying import reclassify
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,7 +57,7 @@ def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
     make_trial(cell, "fail", failed_calls=2, call_expected=True, calling_answers=0, prompt_version="2")
     make_trial(cell, "pass", call_expected=False, calling_answers=0, first_token_ms=40.0)
     make_trial(cell, "fail", call_expected=False, empty_finals=1, final_answers=2)
-    call_command("reclassify", run=cell.run_id + 1)
+    recompute_all()
     found = Cell.objects.get()
     assert (found.error_trials, found.recovered_trials, found.failed_calls) == (2, 1, 3)
     assert (found.called_rightly, found.call_missed, found.called_needlessly, found.rightly_silent) == (1, 1, 1, 1)
