@@ -67,6 +67,17 @@ def test_a_range_is_written_once_when_its_ends_are_equal() -> None:
     assert figure(None) == seconds(None) == ""
 
 
+def test_a_share_that_is_nearly_all_is_not_said_to_be_all() -> None:
+    shares = (0.0, 0.0004, 0.5, 0.9997, 1.0)
+    assert [figure(Figure(share, share, "share")) for share in shares] == [
+        "0.0 %",
+        "<0.1 %",
+        "50.0 %",
+        ">99.9 %",
+        "100.0 %",
+    ]
+
+
 def test_nothing_from_outside_becomes_markup() -> None:
     assert "<script" not in written("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
     assert "<script" not in written("{% empty title text %}", title="<script>", text="<script>")

@@ -6,7 +6,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.factories import make_model, make_provider
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
@@ -92,3 +92,11 @@ def test_a_model_that_can_be_asked_now_is_chosen_first_and_one_that_cannot_says_
     assert [(title, [name for _, name in models]) for title, models in choices] == [
         ("Personas", ["perfect (simulated)", "slow (simulated)"]), ("A local one: not running", ["tiny"]),
     ]  # fmt: skip
+
+
+def test_the_model_that_tried_a_case_last_stays_chosen(owner_client: Client) -> None:
+    form = owner_client.get("/cases/new/?example=1").context["form"]
+    owner_client.post("/cases/new/", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
+    case, (_, second) = Case.objects.get(), (make_model("first"), make_model("second"))
+    make_cell(make_config(make_run(), second), case.slug)
+    assert f'value="{second.pk}" selected' in owner_client.get(f"/cases/{case.slug}/").content.decode()

@@ -92,6 +92,11 @@ class CasePage:
     misfits: tuple[str, ...]
 
     @property
+    def last_model(self) -> int | None:
+        """The one that tried it last."""
+        return self.runs[0].cell.config.model_id if self.runs else None
+
+    @property
     def editable(self) -> bool:
         return self.case.set.kind == CaseSet.Kind.OWN
 

@@ -121,9 +121,9 @@ class TryForm(forms.Form):
     model = forms.ChoiceField(label="Model")
     trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=20)
 
-    def __init__(self, data: QueryDict | None = None) -> None:
-        """Of an address or a form that names no model, only the defaults are taken."""
-        super().__init__(data if data is not None and "model" in data else None)
+    def __init__(self, data: QueryDict | None = None, *, model: int | None = None) -> None:
+        """Of an address or a form that names no model, only the defaults are taken: `model`, else the first."""
+        super().__init__(data if data is not None and "model" in data else None, initial={"model": model})
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [

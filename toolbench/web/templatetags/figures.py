@@ -17,6 +17,7 @@ register = template.Library()
 
 PER_LINE = 20
 MOST_DOTS = 200
+NEARLY = {"0.0": "<0.1", "100.0": ">99.9"}  # percent that rounding would make nothing or all
 WORDS = {
     "pass": "pass",
     "fail": "fail",
@@ -100,7 +101,8 @@ def _written(number: float, unit: str) -> str:
     if unit == "ms":
         return seconds(number)
     if unit == "share":
-        return f"{written(100 * number, 1)} %"
+        text = written(100 * number, 1)
+        return f"{text if number in (0, 1) else NEARLY.get(text, text)} %"
     return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
 
 

@@ -46,13 +46,13 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     """GET /cases/<slug>/; htmx asks for the live part alone while a run goes on. POST tries it."""
     if request.method == "POST":
         return _tried(request, _known(slug), TryForm(request.POST))
-    trying = TryForm(request.GET)
     try:
-        context: dict[str, object] = {"page": get_case(slug), "trying": trying}
+        found = get_case(slug)
     except NoSuchCase as error:
         raise Http404(str(error)) from None
-    context["answer"] = trying.answer((slug,), start=False, owner=None)
-    return page(request, "cases/show.html", context, part="live")
+    trying = TryForm(request.GET, model=found.last_model)
+    answer = trying.answer((slug,), start=False, owner=None)
+    return page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
