@@ -157,9 +157,11 @@ def test_arguments_that_come_as_an_object_stay_one_for_the_transforms() -> None:
 def test_a_legacy_function_call_comes_in_pieces() -> None:
     name = chunk({"function_call": {"name": "f", "arguments": ""}})
     arguments = [chunk({"function_call": {"arguments": part}}) for part in ('{"', '"', ":1}")]
-    decoder = StreamDecoder(lambda found: Turn(found.message, ""))
+    heard: list[Delta] = []
+    decoder = StreamDecoder(lambda found: Turn(found.message, ""), heard.append)
     decoder.feed(stream(name, *arguments, finish="function_call"))
     assert decoder.close().message["function_call"] == {"name": "f", "arguments": '{"":1}'}
+    assert [(one.name, one.closed) for one in heard] == [("f", False), ("f", False), ("f", False), ("f", True)]
 
 
 def test_fields_nobody_knows_are_put_together_and_go_into_the_history() -> None:
@@ -207,7 +209,7 @@ def test_an_event_may_be_spread_over_several_lines() -> None:
     assert read([stream(spread, finish="stop")]).text == "a"
 
 
-@pytest.mark.parametrize("before", [b"", b"\n ", b"\xef\xbb\xbf"], ids=["", "blank", "byte order mark"])
+@pytest.mark.parametrize("before", [b"", b"\n ", b"\xef\xbb\xbf\n"], ids=["", "blank", "byte order mark"])
 def test_an_answer_that_came_in_one_piece_is_read_and_said_to_be_one(before: bytes) -> None:
     turn = read([bytes([byte]) for byte in before + answer("Hi.")])
     assert (turn.text, codes(turn)) == ("Hi.", ["stream_not_streamed"])
@@ -235,6 +237,11 @@ def test_no_call_is_kept_of_a_stream_that_ends_inside_of_arguments(arguments: st
     turn = read([chunk(good), chunk(call_delta(arguments, name="g", id="c2", index=1)) + tail])
     assert (turn.calls, len(turn.calls_found), turn.ignored_calls, turn.cut) == ((), 2, 2, True)
     assert codes(turn)[0] == "stream_cut"
+
+
+def test_a_stream_that_ends_inside_of_a_legacy_calls_arguments_is_cut() -> None:
+    turn = read([chunk({"function_call": {"name": "f", "arguments": '{"a": 1'}})])
+    assert (turn.cut, codes(turn)[0]) == (True, "stream_cut")
 
 
 def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:

@@ -9,7 +9,7 @@ from toolbench.engine.json_text import read_json
 DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
-_UNDECIDED = tuple(_BOM[:size] for size in range(len(_BOM) + 1))
+_BEFORE = re.compile(rb"(?:\s|%s)*" % _BOM)  # what may stand before an answer
 
 
 class EventReader:
@@ -78,13 +78,12 @@ class EventsOrWhole:
     def feed(self, chunk: bytes) -> Iterator[str]:
         """The events that became whole with this chunk."""
         if self._undecided:
-            chunk = self._head + chunk
-            begin = chunk.lstrip()
-            self._undecided = begin in _UNDECIDED
+            chunk = _BEFORE.sub(b"", self._head + chunk, count=1)
+            self._undecided = _BOM.startswith(chunk)
             if self._undecided:
                 self._head = chunk
                 return iter(())
-            if begin.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+            if chunk[:1] in (b"{", b"["):
                 self.whole = bytearray()
         if self.whole is None:
             return self._events.feed(chunk)

@@ -10,7 +10,7 @@ from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Delta
 from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn
-from toolbench.engine.wires.delta_calls import DeltaCalls
+from toolbench.engine.wires.delta_calls import CallParts, DeltaCalls
 from toolbench.engine.wires.merging import merged
 from toolbench.engine.wires.reading import snippet
 from toolbench.engine.wires.sse import DONE, EventsOrWhole
@@ -105,6 +105,7 @@ class Assembly:
         self._root: JsonObject = {}
         self._fields: dict[str, list[Any]] = {}
         self._calls = DeltaCalls()
+        self._older_call: CallParts | None = None  # in the field function_call
         self._finish = ""
         self._done = False
         self._error: Any = None
@@ -114,7 +115,11 @@ class Assembly:
     @property
     def said(self) -> bool:
         """Whether there is more than a role."""
-        return bool(self._calls.calls) or any(key != "role" for key in self._fields)
+        return bool(self._all_calls) or any(key != "role" for key in self._fields)
+
+    @property
+    def _all_calls(self) -> list[CallParts]:
+        return [*([self._older_call] if self._older_call else []), *self._calls.calls]
 
     def take(self, event: str) -> Iterator[Delta]:
         if event.strip() == DONE:
@@ -144,7 +149,7 @@ class Assembly:
         self._finish = string_in(choice.get("finish_reason")) or self._finish
         delta = choice.get("delta")
         whole = choice.get("message")
-        if not isinstance(delta, dict) and isinstance(whole, dict) and not self._fields and not self._calls.calls:
+        if not isinstance(delta, dict) and isinstance(whole, dict) and not self._fields and not self._all_calls:
             delta = whole
         if isinstance(delta, dict):
             yield from self._delta(delta)
@@ -158,8 +163,9 @@ class Assembly:
             yield Delta(text=text, reasoning=thought)
         function = delta.get("function_call")
         if isinstance(function, dict):
-            self._fields.setdefault("function_call", []).append(function)
-            yield Delta(call=0, name=string_in(function.get("name")), arguments=string_in(function.get("arguments")))
+            older = self._older_call = self._older_call or CallParts(0)
+            piece = older.add({"function": function})
+            yield Delta(call=0, name=older.name, arguments=piece, closed=older.closed)
         for call, piece in self._calls.add(delta.get("tool_calls")):
             yield Delta(call=call.place, name=call.name, arguments=piece, closed=call.closed)
 
@@ -167,6 +173,8 @@ class Assembly:
         """In OpenAI's shape, as far as it came."""
         message: Message = {"role": "assistant", "content": None}
         message |= {key: _joined(key, pieces) for key, pieces in self._fields.items()}
+        if self._older_call:
+            message["function_call"] = self._older_call.to_json()["function"]
         if calls := self._calls.to_json():
             message["tool_calls"] = calls[0] if self._calls.lone and len(calls) == 1 else calls
         return message
@@ -187,8 +195,7 @@ class Assembly:
     def _ending(self) -> Iterator[str]:
         """What is wrong with the way in which the stream ended."""
         said_over = self._done or bool(self._finish)
-        calls = self._calls.calls
-        if not said_over and (self._unreadable or any(not call.readable for call in calls)):
+        if not said_over and (self._unreadable or any(not call.readable for call in self._all_calls)):
             yield "stream_cut"
         elif not said_over:
             yield "stream_unfinished"
@@ -199,18 +206,11 @@ class Assembly:
 
 
 def _joined(key: str, pieces: list[Any]) -> Any:
-    if key == "function_call":
-        return {**merged(pieces), **_arguments([piece.get("arguments") for piece in pieces])}
     if len(pieces) > 1 and all(isinstance(piece, str) for piece in pieces) and key != "role":
         return "".join(pieces)
     if key == "content" and len(pieces) > 1:
         return "".join(map(_text, pieces))
     return merged(pieces, key)
-
-
-def _arguments(pieces: list[Any]) -> JsonObject:
-    texts = [piece for piece in pieces if isinstance(piece, str)]
-    return {"arguments": "".join(texts)} if texts else {}
 
 
 def _text(value: Any) -> str:
