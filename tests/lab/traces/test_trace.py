@@ -106,7 +106,18 @@ def test_equal_repeats_are_folded_with_their_count() -> None:
     Trial.objects.filter(outcome="pass").update(answer_hash="same")
     trace = open_at(trials[3])
     assert [(fold.mark, fold.indexes) for fold in trace.folds] == [("pass", (1, 2, 3)), ("fail", (4,))]
-    assert trace.passing == trials[0].pk
+    assert (trace.passing, trace.distinct) == (trials[0].pk, 2)
+
+
+def test_repeats_that_went_alike_are_one_row_whatever_their_wording() -> None:
+    cell = make_cell(make_config(make_run()))
+    trials = make_trials(cell, **{"pass": 4})
+    make_step(trials[3], kind="tool", tool_name="state_get", ok=True)
+    trace = open_at(trials[0])
+    assert [(fold.indexes, fold.distinct, fold.calls) for fold in trace.folds] == [
+        ((1, 2, 3), 3, ()), ((4,), 1, (("state_get", True),)),
+    ]  # fmt: skip
+    assert trace.distinct == 4
 
 
 def test_a_trial_that_still_waits_has_a_page() -> None:

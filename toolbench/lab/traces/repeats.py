@@ -1,7 +1,7 @@
-"""The repeats of a trial: its cell's trials, and those with the same texts and calls as one."""
+"""The repeats of a trial: its cell's trials, and those that went alike as one."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import F
@@ -10,6 +10,7 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.trials import mark
 
 MOST_REPEATS = 500
+Calls = tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class RepeatFold:
-    """Repeats with the same texts and calls. `calls` are the tools of an exemplar, (name, ok) in order."""
+    """Repeats with the same outcome, calls and first fault. `calls` are their tools, (name, ok) in order; `distinct` is
+    the number of different answers, texts and arguments included."""
 
     mark: str
     indexes: tuple[int, ...]
@@ -30,16 +32,18 @@ class RepeatFold:
     here: bool
     calls: tuple[tuple[str, bool], ...]
     ending: str
+    distinct: int
     fastest: float | None
     slowest: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """`passing` is a trial of the cell that passed, None where none did."""
+    """`distinct` answers of them all; `passing` is a trial of the cell that passed, None where none did."""
 
     every: tuple[Repeat, ...]
     folds: tuple[RepeatFold, ...]
+    distinct: int
     passing: int | None
 
 
@@ -49,31 +53,36 @@ def get_repeats(trial: Trial) -> Repeats:
     every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MOST_REPEATS])
     return Repeats(
         every=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in every),
-        folds=_folds(every, trial),
+        folds=_folds([one for one in every if one.state == Trial.State.DONE], trial),
+        distinct=_distinct(one for one in every if one.state == Trial.State.DONE),
         passing=next((one.pk for one in every if one.outcome == Trial.Outcome.PASS), None),
     )
 
 
 def _folds(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatFold, ...]:
-    groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    groups: dict[tuple[str, Calls, str], list[Trial]] = defaultdict(list)
+    calls = _calls_of([one.pk for one in repeats])
     for one in repeats:
-        if one.state == Trial.State.DONE:
-            groups[(one.outcome, one.answer_hash or one.sentence)].append(one)
-    exemplars = [own[0].pk for own in groups.values()]
-    calls = _calls_of(exemplars)
-    folds = (_fold(outcome, own, trial=trial, calls=calls) for (outcome, _), own in groups.items())
+        groups[one.outcome, tuple(calls.get(one.pk, ())), one.sentence].append(one)
+    folds = (_fold(outcome, own, trial=trial, calls=made) for (outcome, made, _), own in groups.items())
     return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
 
 
-def _fold(outcome: str, own: list[Trial], *, trial: Trial, calls: dict[int, list[tuple[str, bool]]]) -> RepeatFold:
+def _distinct(repeats: Iterable[Trial]) -> int:
+    """Of trials without an answer, those with another sentence."""
+    return len({(one.outcome, one.answer_hash or one.sentence) for one in repeats})
+
+
+def _fold(outcome: str, own: list[Trial], *, trial: Trial, calls: Calls) -> RepeatFold:
     times = [one.duration_ms for one in own if one.duration_ms is not None]
     return RepeatFold(
         mark=outcome,
         indexes=tuple(one.index for one in own),
         exemplar=own[0].pk,
         here=any(one.pk == trial.pk for one in own),
-        calls=tuple(calls.get(own[0].pk, ())),
+        calls=calls,
         ending=own[0].sentence,
+        distinct=_distinct(own),
         fastest=min(times, default=None),
         slowest=max(times, default=None),
     )

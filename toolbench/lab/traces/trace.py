@@ -64,6 +64,7 @@ class Trace:
     earlier: tuple[EarlierExecution, ...]
     repeats: tuple[Repeat, ...]
     folds: tuple[RepeatFold, ...]
+    distinct: int  # answers of all repeats
     answered: Rate
     delivered: Rate
     passing: int | None
@@ -111,6 +112,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         earlier=_earlier(trial),
         repeats=repeats.every,
         folds=repeats.folds,
+        distinct=repeats.distinct,
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
         passing=repeats.passing,
