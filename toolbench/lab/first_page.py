@@ -2,22 +2,19 @@
 one's own runs. The local run in between is `local_run`'s."""
 
 from dataclasses import dataclass
-from datetime import timedelta
-
-from django.utils import timezone
 
 from toolbench.lab.connections.connecting import DetectedKey, detected_keys, templates
 from toolbench.lab.connections.local_servers import LocalServer, find_local_servers
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.matrix.published import Published, get_published
-from toolbench.lab.models import Process, Run, Trial
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.processes.health import does_a_worker_beat
 from toolbench.lab.runs.local_run import INTENT_PURPOSE, PURPOSE
 from toolbench.providers.templates import ProviderTemplate
 
 LOOK_BACK = 400  # failed trials, newest first, among which three of different classes are looked for
 WORTH = 3
 RECENT = 5
-BEAT = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def get_first_page(*, look_again: bool = False) -> FirstPage:
         published=get_published(),
         failures=_failures(),
         recent=tuple(mine[:RECENT]),
-        working=Process.objects.filter(kind="worker", seen_at__gt=timezone.now() - BEAT).exists(),
+        working=does_a_worker_beat(),
     )
 
 

@@ -1,13 +1,12 @@
 """The compare page: two sides chosen in the address, the difference between them and what it may be called."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
 from toolbench.evals.deciding.deciding import cost_difference
 from toolbench.evals.deciding.qualifying import Span
-from toolbench.evals.statistics.many import holm
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.comparisons.compare_counts import (
     Compared,
@@ -20,7 +19,7 @@ from toolbench.lab.comparisons.compare_counts import (
     stratified,
     worth_pairing,
 )
-from toolbench.lab.comparisons.compare_figures import CallRate, TimeShift, call_rates, shifts
+from toolbench.lab.comparisons.compare_figures import CallRate, TimeShift, call_rates, corrected, shifts
 from toolbench.lab.comparisons.compare_query import AXES, METRICS, SIDES, CompareQuery
 from toolbench.lab.comparisons.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
 from toolbench.lab.comparisons.compare_warnings import warnings
@@ -135,10 +134,7 @@ def _compared(counts: Counts, keys: Sequence[Key], how: str) -> Compared:
 
 def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
     """One per stratum; where there are several, their p-values are corrected together."""
-    found = [_compared(counts, [key], how) for key in counts.keys]
-    tested = [place for place, one in enumerate(found) if one.p is not None]
-    for place, p in zip(tested, holm([found[place].p or 0.0 for place in tested]), strict=True):
-        found[place] = replace(found[place], p=p)
+    found = corrected([_compared(counts, [key], how) for key in counts.keys])
     labels = _labels(counts)
     rows = (Row(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
     return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))

@@ -39,11 +39,12 @@ def call_rates(counts: Counts, success: Compared) -> tuple[CallRate, ...]:
     """Calls of one trial hang together: each trial is a cluster."""
     good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
     bad = [stratified(replace(counts, metric=name), counts.keys) for name in VIOLATIONS]
-    corrected = (*_corrected([*good, success])[:-1], *(replace(one, fewer=True) for one in _corrected(bad)))
-    return tuple(CallRate(METRICS[name], one) for name, one in zip((*GOOD, *VIOLATIONS), corrected, strict=True))
+    both = (*corrected([*good, success])[:-1], *(replace(one, fewer=True) for one in corrected(bad)))
+    return tuple(CallRate(METRICS[name], one) for name, one in zip((*GOOD, *VIOLATIONS), both, strict=True))
 
 
-def _corrected(found: Sequence[Compared]) -> list[Compared]:
+def corrected(found: Sequence[Compared]) -> list[Compared]:
+    """The same, the p-values of those that were tested corrected together."""
     tested = [place for place, one in enumerate(found) if one.p is not None]
     values = dict(zip(tested, holm([found[place].p or 0.0 for place in tested]), strict=True))
     return [replace(one, p=values.get(place)) for place, one in enumerate(found)]

@@ -110,8 +110,7 @@ def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
 
 
 def _per_trial(tally: Tally, count: int) -> Figure | None:
-    tried = tally.passed + tally.failed + tally.infra
-    return _single(count / tried if tried and count else None, "tokens")
+    return _single(count / tally.tried if tally.tried and count else None, "tokens")
 
 
 def _single(value: float | None, unit: str) -> Figure | None:

@@ -100,6 +100,11 @@ class Tally:
         return self.passed + self.failed - self.deadline_failed
 
     @property
+    def tried(self) -> int:
+        """Trials that were to have an answer, infrastructure included."""
+        return self.passed + self.failed + self.infra
+
+    @property
     def stopping(self) -> Stopping:
         return Stopping(self.error, self.cells)
 
@@ -116,7 +121,7 @@ class Tally:
     def delivered(self, target: float | None = None) -> Rate:
         """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
         whatever came of it."""
-        return self.rate(self.passed - self.late_passes, self.passed + self.failed + self.infra, target)
+        return self.rate(self.passed - self.late_passes, self.tried, target)
 
 
 _COUNTED = ("cells", "repeating", "unpriced")  # of cells

@@ -163,10 +163,9 @@ def _parts(lines: list[dict[str, Any]], seen: _Seen) -> tuple[tuple[Part, ...], 
     delivery, given = [], []
     for line in lines:
         counts = tally_of(line)
-        tried = counts.passed + counts.failed + counts.infra
         again = seen.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
-        stopping = counts.stopping
-        delivery.append(part_of(counts.passed - counts.late_passes, tried, [one.delivery for one in again], stopping))
+        delivered, stopping = counts.passed - counts.late_passes, counts.stopping
+        delivery.append(part_of(delivered, counts.tried, [one.delivery for one in again], stopping))
         given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
     return tuple(delivery), tuple(given)
 
@@ -182,7 +181,7 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -
         key=key,
         label=_label(first),
         passed=tally.passed,
-        tried=tally.passed + tally.failed + tally.infra,
+        tried=tally.tried,
         answered=tally.answered,
         times=[time for pk in config_ids for time in seen.times.get(pk, ())],
         cost=cost,

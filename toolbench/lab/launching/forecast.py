@@ -9,12 +9,12 @@ from typing import Any
 from django.db.models import Avg, Count, QuerySet, Variance
 
 from toolbench.evals.prices import Price, price_of
+from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.launching.earlier_cells import Asked, Found, find_history
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.paying import FREE_KINDS
 
-TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "duration_ms")
 
 
@@ -110,7 +110,7 @@ def spread(samples: Sequence[Sample], least: int, most: int) -> tuple[float, flo
 
 def _samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, Sample]]:
     """By cell and figure; a figure that no trial of the cell has is left out."""
-    tried: QuerySet[Trial] = Trial.objects.filter(cell_id__in=list(cells), state="done", outcome__in=TRIED).order_by()
+    tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cells), state="done").order_by()
     numbers = {f"{name}_{what.name}": what(name) for name in FIGURES for what in (Count, Avg, Variance)}
     lines: Any = tried.values("cell_id").annotate(**numbers)
     return {

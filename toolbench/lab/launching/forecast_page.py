@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.launching.earlier_cells import Asked
 from toolbench.lab.launching.forecast import Forecast, Limits, forecast
 from toolbench.lab.models import Model, Run, RunConfig
@@ -39,10 +40,10 @@ def forecast_rest(run_id: int) -> Forecast | None:
 
 def _still_asked(run: Run) -> Iterator[Asked]:
     for cell in run.cells.select_related("config__model__provider"):
-        waiting = cell.queued + cell.running
-        tried = cell.passed + cell.failed + cell.infra + cell.not_applicable + cell.cancelled
+        counts = tally([cell])
+        waiting = counts.queued + counts.running
         open_end = cell.error is not None and not cell.decided
-        most = max(waiting, run.trials_per_cell - tried) if open_end else waiting
+        most = max(waiting, run.trials_per_cell - counts.done) if open_end else waiting
         model = cell.config.model
         if most and model is not None:
             yield _asked(model, cell.config, scenario=cell.scenario, least=waiting, most=most)

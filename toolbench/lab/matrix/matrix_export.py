@@ -8,6 +8,7 @@ from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally
@@ -49,7 +50,6 @@ FIGURES = {
 }  # figures whose columns are not called as their metrics are
 BRIEF = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
-TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 Value = str | int | float | bool | None
 
 
@@ -117,7 +117,7 @@ def _by_its_rule(scenarios: Iterable[Tally]) -> tuple[int, int]:
     """Passed and tried, as a report counts `ok`: by the task where the case study has no rule for a scenario."""
     some = tuple(scenarios)
     ok = sum(one.parity_passed if one.parity_judged else one.passed for one in some)
-    return ok, sum(one.passed + one.failed + one.infra for one in some)
+    return ok, sum(one.tried for one in some)
 
 
 def _ours(row: MatrixRow) -> tuple[Value, ...]:
@@ -172,7 +172,7 @@ def _figure(figure: Figure | None) -> Value:
 def _trials(matrix: Matrix) -> QuerySet[Trial]:
     group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
     cells = scope_cells(matrix.query).filter(scenario_group__in=[group, "control"])
-    return Trial.objects.filter(cell__in=cells, outcome__in=TRIED).order_by()
+    return Trial.objects.filter(TRIED, cell__in=cells).order_by()
 
 
 def _identity(query: MatrixQuery) -> tuple[str, ...]:

@@ -64,6 +64,11 @@ def get_health() -> Health:
     )
 
 
+def does_a_worker_beat() -> bool:
+    """Whether any showed a sign of life of late; if none did, trials only wait. One query."""
+    return Process.objects.filter(kind="worker", seen_at__gt=Now() - BEAT).exists()
+
+
 def ask_database() -> None:
     """Returns when the database answers. Raises what Django raises when it does not."""
     with connection.cursor() as cursor:

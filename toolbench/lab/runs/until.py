@@ -12,6 +12,7 @@ from django.db.models import F, Max, Q
 
 from toolbench.evals.statistics.stopping import STEP, Count, Until, decide
 from toolbench.lab.counts.cells import recompute
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.launching.launching import planned_trial, seed_from
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.processes.waking import wake
@@ -107,11 +108,10 @@ def _by_scenario(run: Run, cells: Sequence[Cell], until: Until) -> Iterator[list
 
 def _count(cell: Cell, until: Until) -> Count:
     assert cell.error is not None
-    answered = cell.passed + cell.failed - cell.deadline_failed
-    tried = cell.passed + cell.failed + cell.infra
+    counts = tally([cell])
     if until.rate == "given":
-        return Count(cell.passed, answered, cell.error)
-    return Count(cell.passed - cell.late_passes, tried, cell.error)
+        return Count(counts.passed, counts.answered, cell.error)
+    return Count(counts.passed - counts.late_passes, counts.tried, cell.error)
 
 
 def _last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
@@ -120,7 +120,7 @@ def _last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
 
 
 def _ended_otherwise(cell: Cell, last: int, most: int) -> str:
-    if cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed:
+    if tally([cell]).repeating:
         return REPEATS
     if cell.config.provider_id is None:
         return GONE
