@@ -19,9 +19,9 @@ from toolbench.engine.messages import Turn
 from toolbench.engine.partial_json import read_partial
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.sse import EventReader
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import Answer, BodyDecoder
 
 TOOLS = (
     ToolDefinition("ping", "Says it is there.", {"type": "object", "properties": {}}),

@@ -9,8 +9,8 @@ from toolbench.engine.loop.turn import prepare_turns, read_answer
 from toolbench.engine.messages import Finding, JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.repairs import ALL
+from toolbench.engine.wires.answers import decode_answer
 from toolbench.engine.wires.reading import SNIPPET, Read
-from toolbench.engine.wires.wire import decode_answer
 
 GOOD = '{"ops":[{"op":"set"}]}'
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from toolbench.engine.errors import MalformedAnswer, PlanError
 from toolbench.engine.events import Delta
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.completions import CompletionsWire, LlamaWire
-from toolbench.engine.wires.wire import Answer
 
 OPENAI, LLAMA = CompletionsWire(), LlamaWire()
 USAGE = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}

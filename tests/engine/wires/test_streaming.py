@@ -15,8 +15,8 @@ from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.loop.turn import prepare_turns, read_answer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
+from toolbench.engine.wires.answers import BodyDecoder
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import BodyDecoder
 
 SETUP = prepare_turns("m-1", resolve([]).policy, system="", tools=TOOLS, options={}, seed=None)
 

@@ -5,8 +5,8 @@ import pytest
 from tests.engine.scripted import answer, plan, play
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import Turn
+from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import Answer, BodyDecoder
 from toolbench.engine.wires.wires import CHAT, wire_named
 
 

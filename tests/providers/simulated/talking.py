@@ -12,7 +12,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from tests.providers.simulated.tasks import STATE_TOOLS, state_request
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.wires.wire import Answer
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.wires import wire_named
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint

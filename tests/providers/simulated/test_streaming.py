@@ -4,8 +4,8 @@ import random
 import pytest
 
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.wires.answers import decode_answer
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import decode_answer
 from toolbench.providers.simulated.streaming import STREAM_DRIFTS, Events, encode, events_of
 
 CALLS = [

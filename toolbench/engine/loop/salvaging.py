@@ -5,8 +5,8 @@ from collections.abc import Collection
 
 from toolbench.engine.loop.turn import TurnSetup, read_answer
 from toolbench.engine.messages import Finding, Turn
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import meant_call
-from toolbench.engine.wires.wire import Answer
 
 HEALER = "tool_calls_from_text"
 _SAID = "The server refused this answer because it could not read the call in it; the text it quotes was read instead."

@@ -41,9 +41,9 @@ from toolbench.engine.transforms import (
 )
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
 from toolbench.engine.values import light
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import text_of
 from toolbench.engine.wires.remarks import remarks_on
-from toolbench.engine.wires.wire import Answer
 from toolbench.engine.wires.wires import CHAT, Wire
 
 WITH_USAGE: JsonObject = {"include_usage": True}

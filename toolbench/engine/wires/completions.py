@@ -8,9 +8,9 @@ from toolbench.engine.errors import BadJson, PlanError
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.json_text import encode_json, read_json
 from toolbench.engine.messages import JsonObject, Message, TransformChange, Turn
+from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.sse import DONE, EventsOrWhole
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import Answer, BodyDecoder
 
 Told = Callable[[JsonObject, str], JsonObject]
 _NOT_HERE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")

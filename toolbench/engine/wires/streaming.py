@@ -10,11 +10,11 @@ from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Delta
 from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn
+from toolbench.engine.wires.answers import Answer, answer_in, decode_answer, error_text
 from toolbench.engine.wires.delta_calls import CallParts, DeltaCalls
 from toolbench.engine.wires.merging import merged
 from toolbench.engine.wires.reading import snippet
 from toolbench.engine.wires.sse import DONE, EventsOrWhole
-from toolbench.engine.wires.wire import Answer, answer_in, decode_answer, error_text
 
 _ONCE = ("model", "provider", "system_fingerprint")
 _REASONING = ("reasoning_content", "reasoning", "thinking")

@@ -8,10 +8,10 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.messages import JsonObject, TransformChange, Turn
 from toolbench.engine.policy.policy import Policy
+from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.anthropic.messages_wire import MessagesWire
 from toolbench.engine.wires.completions import CompletionsWire, LlamaWire
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import Answer, BodyDecoder
 
 
 class Wire(Protocol):

@@ -14,8 +14,8 @@ from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import preset
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import text_of
-from toolbench.engine.wires.wire import Answer
 from toolbench.engine.wires.wires import Wire, wire_named
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door

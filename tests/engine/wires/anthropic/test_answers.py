@@ -7,8 +7,8 @@ from tests.engine.wires.anthropic.events import USAGE, message
 from tests.engine.wires.anthropic.typed import typed_answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Usage
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.anthropic.answers import STOPS, decode_message
-from toolbench.engine.wires.wire import Answer
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 TEXT = {"type": "text", "text": "Well."}

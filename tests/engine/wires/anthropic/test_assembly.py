@@ -14,7 +14,7 @@ from toolbench.engine.events import Decoder, Delta
 from toolbench.engine.loop.turn import prepare_turns, read_answer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
-from toolbench.engine.wires.wire import Answer
+from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.wires import wire_named
 
 SETUP = prepare_turns("m", resolve([]).policy, system="", tools=TOOLS, options={}, seed=None)

@@ -6,9 +6,9 @@ from typing import Any
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, Usage
+from toolbench.engine.wires.answers import Answer, error_text, read_object
 from toolbench.engine.wires.anthropic.blocks import KEPT
 from toolbench.engine.wires.usage import read_usage
-from toolbench.engine.wires.wire import Answer, error_text, read_object
 
 STOPS = {
     "end_turn": "stop",

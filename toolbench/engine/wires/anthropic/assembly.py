@@ -7,10 +7,10 @@ from toolbench.engine.errors import BadJson, MalformedAnswer
 from toolbench.engine.events import Delta
 from toolbench.engine.json_text import read_json, string_in
 from toolbench.engine.messages import Finding, JsonObject, Message
+from toolbench.engine.wires.answers import Answer, error_text
 from toolbench.engine.wires.anthropic.answers import answer_in, chat_message
 from toolbench.engine.wires.reading import snippet
 from toolbench.engine.wires.sse import DONE
-from toolbench.engine.wires.wire import Answer, error_text
 
 _SAID = {
     "stream_index_missing": "Parts of content blocks came without an index; the last block was meant.",

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from toolbench.engine.events import Decoder, Hear
 from toolbench.engine.messages import JsonObject, TransformChange, Turn
+from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.anthropic.answers import decode_message
 from toolbench.engine.wires.anthropic.assembly import Assembly
 from toolbench.engine.wires.anthropic.requests import encode_request
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.engine.wires.wire import Answer, BodyDecoder
 
 
 class MessagesWire:

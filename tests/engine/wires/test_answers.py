@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.engine.scripted import answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Turn
-from toolbench.engine.wires.wire import Answer, BodyDecoder, decode_answer
+from toolbench.engine.wires.answers import Answer, BodyDecoder, decode_answer
 
 GOOD = {"choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
 
