@@ -5,12 +5,13 @@ import pytest
 
 from tests.engine.scripted import TOOLS, answer, call
 from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
+from toolbench.engine.asking.read import Read
 from toolbench.engine.loop.turn import prepare_turns, read_answer
 from toolbench.engine.messages import Finding, JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.repairs import ALL
 from toolbench.engine.wires.answers import decode_answer
-from toolbench.engine.wires.reading import SNIPPET, Read
+from toolbench.engine.wires.reading import SNIPPET
 
 GOOD = '{"ops":[{"op":"set"}]}'
 

@@ -1,8 +1,8 @@
 import pytest
 
 from toolbench.engine.asking.text_blocks import bare_blocks, mend_block
+from toolbench.engine.asking.written_calls import BLOCKS
 from toolbench.engine.repairs import ALL
-from toolbench.engine.wires.reading import BLOCKS
 
 
 def test_a_bare_object_has_its_place_and_equal_ones_each_their_own() -> None:

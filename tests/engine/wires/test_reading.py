@@ -1,9 +1,7 @@
 import pytest
 
 from toolbench.engine.messages import JsonObject
-from toolbench.engine.wires.reading import SNIPPET, blocks_in, call_in, meant_call, snippet, structured_calls, text_of
-
-NAMES = ("f", "g")
+from toolbench.engine.wires.reading import SNIPPET, snippet, structured_calls, text_of
 
 
 @pytest.mark.parametrize(
@@ -18,38 +16,6 @@ def test_the_text_of_a_message_is_its_text_parts(content: object, text: str) -> 
 def test_only_objects_are_structured_calls(calls: object, found: int) -> None:
     message: JsonObject = {"tool_calls": calls}
     assert len(structured_calls(message)) == found
-
-
-@pytest.mark.parametrize(
-    "value", [None, 1, [], [1], {}, {"name": 1}, {"name": "other"}, {"function": {"name": "other"}}]
-)
-def test_a_value_that_names_no_known_tool_is_no_call(value: object) -> None:
-    assert call_in(value, NAMES) is None
-
-
-def test_the_place_of_a_block_is_that_of_its_fence() -> None:
-    text = 'a\n```json\n{"x": 1}\n```\nb'
-    (block,) = blocks_in(text)
-    assert (text[: block.start], text[block.end :], block.value) == ("a\n", "\nb", {"x": 1})
-
-
-def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
-    assert len(list(blocks_in('```{"x": 1}```\n' * 100))) == 32
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ('"f" is a tool', None),
-        ("f(1) or g(2)?", None),
-        ("`g(1)`", "g"),
-        ('g {"a": 1}', "g"),
-        ('Message 2\n  g {"a": 1}\nDone.', "g"),
-        ("", None),
-    ],
-)
-def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
-    assert meant_call(text, NAMES) == meant
 
 
 def test_a_snippet_is_bounded() -> None:

@@ -12,7 +12,9 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.watching import JsonWatch, Watch
+from toolbench.engine.asking.written_calls import WrittenCall, call_in
 from toolbench.engine.constrain.answers import ANSWER, chosen, may_end
 from toolbench.engine.constrain.compiling import Asked, Compiled, compile_constraint
 from toolbench.engine.constrain.strict import without_added_nulls
@@ -20,7 +22,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import Read, WrittenCall, call_in, openai_call, snippet, structured_calls, text_of
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
 
 ToolChoice = str | JsonObject | None
 
@@ -58,7 +60,9 @@ class Constrained:
         calls = self._calls(value, tools)
         if not calls:
             return _outside(message, text, asked=bool(tools))
-        made = (openai_call(f"constrained_call_{place}", call) for place, call in enumerate(calls, start=1))
+        made = (
+            openai_call(f"constrained_call_{n}", call.name, call.arguments) for n, call in enumerate(calls, start=1)
+        )
         return Read(tuple(made), "", "constrained")
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:

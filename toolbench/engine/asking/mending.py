@@ -4,12 +4,13 @@ leaves the others alone."""
 from collections.abc import Sequence
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
+from toolbench.engine.asking.read import Read
 from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange, function_in
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.repairs import Repaired, repair
 from toolbench.engine.transforms.changes import changes_between
 from toolbench.engine.values import light
-from toolbench.engine.wires.reading import Read, snippet
+from toolbench.engine.wires.reading import snippet
 
 MODES = {"native": "tool_use", "text_json": "json_fallback"}
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from toolbench.engine.asking.constrained import Constrained
 from toolbench.engine.asking.native import Native, ToolChoice
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.strict_calls import StrictCalls
 from toolbench.engine.asking.template import Template
 from toolbench.engine.asking.text_json import TextJson
@@ -16,7 +17,6 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import Read
 
 
 class Asking(Protocol):

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from toolbench.engine.asking.prompting import instruction, prompt_version, with_system
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.watching import Watch
+from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import Read, meant_call, structured_calls, text_of
+from toolbench.engine.wires.reading import structured_calls, text_of
 
 ToolChoice = str | JsonObject | None
 

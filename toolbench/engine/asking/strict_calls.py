@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from toolbench.engine.asking.native import Native, ToolChoice
+from toolbench.engine.asking.read import Read
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.constrain.strict import without_added_nulls
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject, Message, TransformChange, function_in
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import Read
 
 
 class StrictCalls(Native):

@@ -3,13 +3,15 @@ prompt, to an endpoint that completes raw text. What is sent is exactly what the
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.watching import Watch
+from toolbench.engine.asking.written_calls import TROUBLE
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Decoder, Said, TextCall, parse, render_conversation, stream, turns_of
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, function_in, without_calls
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import TROUBLE, Read, WrittenCall, openai_call, structured_calls, text_of
+from toolbench.engine.wires.reading import openai_call, structured_calls, text_of
 
 FORMAT = "hermes"  # where nothing says which: ChatML is what most small models speak
 _REASONING = ("reasoning_content", "reasoning")
@@ -77,7 +79,7 @@ def _watch(decoder: Decoder) -> Watch:
 
 
 def _openai(call: TextCall) -> JsonObject:
-    return openai_call(call.id, WrittenCall(call.name, call.arguments))
+    return openai_call(call.id, call.name, call.arguments)
 
 
 def _said(messages: Iterable[Message]) -> Iterator[Said]:

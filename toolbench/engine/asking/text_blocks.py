@@ -4,11 +4,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from toolbench.engine.asking.written_calls import BLOCKS, Block, WrittenCall, blocks_in, call_in
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 from toolbench.engine.repairs import Repaired, repair
 from toolbench.engine.repairs.tokens import objects_in
-from toolbench.engine.wires.reading import BLOCKS, Block, WrittenCall, blocks_in, call_in
 
 MARKERS = ("<tool_call", "<function=", "<function_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<invoke ")
 

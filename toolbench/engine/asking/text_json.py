@@ -12,22 +12,13 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.text_blocks import MendedBlock, bare_blocks, mend_block
 from toolbench.engine.asking.watching import JsonWatch, Watch
+from toolbench.engine.asking.written_calls import Block, WrittenCall, blocks_in, call_in, meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import (
-    Block,
-    Read,
-    WrittenCall,
-    blocks_in,
-    call_in,
-    meant_call,
-    openai_call,
-    snippet,
-    structured_calls,
-    text_of,
-)
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
 
 CALL_ID = "text_call_1"
 
@@ -63,7 +54,7 @@ class TextJson:
         block, call = found[0]
         rest = (text[: block.start] + text[block.end :]).strip()
         findings = tuple(_remarks(block, call, rest, len(found)))
-        return Read((openai_call(CALL_ID, call),), rest, "json_fallback", findings)
+        return Read((openai_call(CALL_ID, call.name, call.arguments),), rest, "json_fallback", findings)
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
         return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)
@@ -98,7 +89,7 @@ def _mended(text: str, mended: MendedBlock) -> Read:
         return Read((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
     rest = (text[: mended.start] + text[mended.end :]).strip()
     changes = repair_changes(mended.written, found, "$.content")
-    call = openai_call(CALL_ID, mended.call)
+    call = openai_call(CALL_ID, mended.call.name, mended.call.arguments)
     return Read((call,), rest, "json_fallback", (noted,), parse_errors=(error,), changes=changes)
 
 

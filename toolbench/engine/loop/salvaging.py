@@ -3,10 +3,10 @@ and quote what the model wrote."""
 
 from collections.abc import Collection
 
+from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.loop.turn import TurnSetup, read_answer
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.wires.answers import Answer
-from toolbench.engine.wires.reading import meant_call
 
 HEALER = "tool_calls_from_text"
 _SAID = "The server refused this answer because it could not read the call in it; the text it quotes was read instead."

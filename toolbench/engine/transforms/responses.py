@@ -8,7 +8,7 @@ from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.transforms.registry import Facts, TransformKind
 from toolbench.engine.transforms.tags import cut_tagged_calls
-from toolbench.engine.wires.reading import WrittenCall, openai_call, text_of
+from toolbench.engine.wires.reading import openai_call, text_of
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
 
@@ -96,7 +96,7 @@ def _parsed(text: str, facts: Facts) -> ParsedText:
 
 
 def _openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
-    return [openai_call(call.id, WrittenCall(call.name, call.arguments)) for call in calls]
+    return [openai_call(call.id, call.name, call.arguments) for call in calls]
 
 
 def _with_written_arguments(call: object) -> object:

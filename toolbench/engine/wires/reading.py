@@ -1,63 +1,9 @@
-"""What an answer says, and the forms in which models write calls into text."""
+"""What a message says: its text, its calls, and how both are quoted and written."""
 
-import re
-from collections.abc import Collection, Iterator
-from typing import Any
-
-from toolbench.engine.errors import BadJson
-from toolbench.engine.formats import parse
-from toolbench.engine.json_text import read_json_at, write_json
-from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
-from toolbench.engine.values import light
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import JsonObject, Message
 
 SNIPPET = 200  # characters of an answer quoted in a finding
-BLOCKS = 32  # fenced blocks looked at in one answer
-
-TROUBLE = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
-NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
-WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
-
-_MARKS = "<[{("  # one of these stands in a call of any dialect
-_FENCE = re.compile(r"```[a-zA-Z_]*\s*")
-
-
-@light(frozen=True, slots=True)
-class Read:
-    """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
-    json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
-    `message` is the answer for the history, where that is not the message as it came."""
-
-    calls: tuple[JsonObject, ...]
-    text: str
-    path: str
-    findings: tuple[Finding, ...] = ()
-    not_executed: bool = False
-    message: Message | None = None
-    parse_errors: tuple[ParseError, ...] = ()
-    changes: tuple[TransformChange, ...] = ()
-
-
-@light(frozen=True, slots=True)
-class WrittenCall:
-    """A call found in text, of a known tool. `exact` is false when it has another shape than {name, arguments}."""
-
-    name: str
-    arguments: object
-    exact: bool = True
-
-
-@light(frozen=True, slots=True)
-class Block:
-    """A JSON value in an answer's text, from `start` to `end` with its fence. `broken` where it begins like an object
-    and is none."""
-
-    start: int
-    end: int
-    value: Any = None
-    broken: bool = False
-    fenced: bool = True
-    closed: bool = True
 
 
 def text_of(message: Message) -> str:
@@ -77,107 +23,14 @@ def structured_calls(message: Message) -> tuple[JsonObject, ...]:
     return tuple(call for call in found if isinstance(call, dict))
 
 
-def openai_call(call_id: str, written: WrittenCall) -> JsonObject:
+def openai_call(call_id: str, name: str, arguments: object) -> JsonObject:
     """A call found in text, in OpenAI's shape. Missing arguments are an empty object."""
-    arguments = {} if written.arguments is None else written.arguments
-    text = arguments if isinstance(arguments, str) else write_json(arguments)
-    return {"id": call_id, "type": "function", "function": {"name": written.name, "arguments": text}}
+    given = {} if arguments is None else arguments
+    text = given if isinstance(given, str) else write_json(given)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def snippet(text: str) -> str:
     """The beginning of a text, at most 200 characters."""
     text = text.strip()
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1] + "…"
-
-
-def call_in(value: object, names: Collection[str]) -> WrittenCall | None:
-    """The call of a known tool that a JSON value spells, in any of the shapes seen in the wild; None if it is none."""
-    if isinstance(value, list):
-        return call_in(value[0], names) if value and isinstance(value[0], dict) else None
-    if not isinstance(value, dict):
-        return None
-    for wrapper in WRAPPERS:
-        inner = value.get(wrapper)
-        if isinstance(inner, dict | list) and (found := call_in(inner, names)):
-            return WrittenCall(found.name, found.arguments, exact=False)
-    name_key = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
-    if name_key is None or value[name_key].strip() not in names:
-        return None
-    argument_key = next((key for key in ARGUMENT_KEYS if key in value), "arguments")
-    exact = (name_key, argument_key) == ("name", "arguments")
-    return WrittenCall(value[name_key].strip(), value.get(argument_key), exact)
-
-
-def blocks_in(text: str) -> Iterator[Block]:
-    """The JSON values of a text that stand in a fence, or are the whole of it. Fenced blocks that do not begin like
-    JSON are passed over; at most the first 32 are looked at."""
-    bare = len(text) - len(text.lstrip())
-    if text[bare : bare + 1] in ("{", "["):
-        found = _value_at(text, bare)
-        whole = found is None or not text[found[1] :].strip()
-        if whole:
-            value, end = found or (None, len(text))
-            yield Block(bare, end, value, broken=found is None, fenced=False)
-            return
-    at = 0
-    for _ in range(BLOCKS):
-        opened = _FENCE.search(text, at)
-        if opened is None:
-            return
-        block = _fenced(text, opened.start(), opened.end())
-        at = block.end
-        if block.broken or block.value is not None:
-            yield block
-
-
-def _fenced(text: str, start: int, inside: int) -> Block:
-    if text[inside : inside + 1] in ("{", "[") and (found := _value_at(text, inside)):
-        value, end = found
-        tail = len(text[end:]) - len(text[end:].lstrip())
-        closed = text.startswith("```", end + tail)
-        return Block(start, end + tail + 3 if closed else end, value, closed=closed)
-    closing = text.find("```", inside)
-    end = closing + 3 if closing >= 0 else len(text)
-    return Block(start, end, broken=text[inside : inside + 1] in ("{", "["), closed=closing >= 0)
-
-
-def _value_at(text: str, start: int) -> tuple[Any, int] | None:
-    """The JSON value that begins at `start` and where it ends; None when it is not JSON or too deep."""
-    try:
-        return read_json_at(text, start)
-    except BadJson:
-        return None
-
-
-def meant_call(text: str, names: Collection[str]) -> str | None:
-    """What in a text looks like a call that was meant: the tool's name, or what is wrong with a call in any dialect we
-    know; None for ordinary text."""
-    if not any(mark in text for mark in _MARKS):
-        return None
-    parsed = parse(text, tools=[{"name": name} for name in names])
-    if parsed.calls:
-        return parsed.calls[0].name
-    if trouble := next((finding for finding in parsed.findings if finding.code in TROUBLE), None):
-        return trouble.code
-    for block in blocks_in(text):
-        found = call_in(block.value, names)
-        if found:
-            return found.name
-        if block.broken and (name := _mentioned(text[block.start : block.end], names)):
-            return name
-    return _spelled_as_code(text, names)
-
-
-def _mentioned(text: str, names: Collection[str]) -> str | None:
-    return next((name for name in names if f'"{name}"' in text), None)
-
-
-def _spelled_as_code(text: str, names: Collection[str]) -> str | None:
-    """A tool's name with its arguments behind it, `name(…)` or `name {…}`, as the whole text or a line of it."""
-    whole = text.strip().strip("[]` \n")
-    lines = (whole, *(line.strip() for line in whole.splitlines()))
-    return next((name for line in lines for name in names if _spells(line, name)), None)
-
-
-def _spells(line: str, name: str) -> bool:
-    return line.startswith((f"{name}(", f"{name} {{")) and line.endswith((")", "}"))

@@ -1,0 +1,37 @@
+import pytest
+
+from toolbench.engine.asking.written_calls import blocks_in, call_in, meant_call
+
+NAMES = ("f", "g")
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, [], [1], {}, {"name": 1}, {"name": "other"}, {"function": {"name": "other"}}]
+)
+def test_a_value_that_names_no_known_tool_is_no_call(value: object) -> None:
+    assert call_in(value, NAMES) is None
+
+
+def test_the_place_of_a_block_is_that_of_its_fence() -> None:
+    text = 'a\n```json\n{"x": 1}\n```\nb'
+    (block,) = blocks_in(text)
+    assert (text[: block.start], text[block.end :], block.value) == ("a\n", "\nb", {"x": 1})
+
+
+def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
+    assert len(list(blocks_in('```{"x": 1}```\n' * 100))) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('"f" is a tool', None),
+        ("f(1) or g(2)?", None),
+        ("`g(1)`", "g"),
+        ('g {"a": 1}', "g"),
+        ('Message 2\n  g {"a": 1}\nDone.', "g"),
+        ("", None),
+    ],
+)
+def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
+    assert meant_call(text, NAMES) == meant

@@ -1,0 +1,20 @@
+"""What a way of asking makes of an answer."""
+
+from toolbench.engine.messages import Finding, JsonObject, Message, ParseError, TransformChange
+from toolbench.engine.values import light
+
+
+@light(frozen=True, slots=True)
+class Read:
+    """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
+    json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
+    `message` is the answer for the history, where that is not the message as it came."""
+
+    calls: tuple[JsonObject, ...]
+    text: str
+    path: str
+    findings: tuple[Finding, ...] = ()
+    not_executed: bool = False
+    message: Message | None = None
+    parse_errors: tuple[ParseError, ...] = ()
+    changes: tuple[TransformChange, ...] = ()

@@ -1,0 +1,136 @@
+"""Calls that models write into their text as JSON, in any of the shapes seen in the wild; and whether a text means one
+in any dialect."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.formats import parse
+from toolbench.engine.json_text import read_json_at
+from toolbench.engine.values import light
+
+BLOCKS = 32  # fenced blocks looked at in one answer
+
+TROUBLE = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
+NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
+WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
+
+_MARKS = "<[{("  # one of these stands in a call of any dialect
+_FENCE = re.compile(r"```[a-zA-Z_]*\s*")
+
+
+@light(frozen=True, slots=True)
+class WrittenCall:
+    """A call found in text, of a known tool. `exact` is false when it has another shape than {name, arguments}."""
+
+    name: str
+    arguments: object
+    exact: bool = True
+
+
+@light(frozen=True, slots=True)
+class Block:
+    """A JSON value in an answer's text, from `start` to `end` with its fence. `broken` where it begins like an object
+    and is none."""
+
+    start: int
+    end: int
+    value: Any = None
+    broken: bool = False
+    fenced: bool = True
+    closed: bool = True
+
+
+def call_in(value: object, names: Collection[str]) -> WrittenCall | None:
+    """The call of a known tool that a JSON value spells, in any of the shapes seen in the wild; None if it is none."""
+    if isinstance(value, list):
+        return call_in(value[0], names) if value and isinstance(value[0], dict) else None
+    if not isinstance(value, dict):
+        return None
+    for wrapper in WRAPPERS:
+        inner = value.get(wrapper)
+        if isinstance(inner, dict | list) and (found := call_in(inner, names)):
+            return WrittenCall(found.name, found.arguments, exact=False)
+    name_key = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
+    if name_key is None or value[name_key].strip() not in names:
+        return None
+    argument_key = next((key for key in ARGUMENT_KEYS if key in value), "arguments")
+    exact = (name_key, argument_key) == ("name", "arguments")
+    return WrittenCall(value[name_key].strip(), value.get(argument_key), exact)
+
+
+def blocks_in(text: str) -> Iterator[Block]:
+    """The JSON values of a text that stand in a fence, or are the whole of it. Fenced blocks that do not begin like
+    JSON are passed over; at most the first 32 are looked at."""
+    bare = len(text) - len(text.lstrip())
+    if text[bare : bare + 1] in ("{", "["):
+        found = _value_at(text, bare)
+        whole = found is None or not text[found[1] :].strip()
+        if whole:
+            value, end = found or (None, len(text))
+            yield Block(bare, end, value, broken=found is None, fenced=False)
+            return
+    at = 0
+    for _ in range(BLOCKS):
+        opened = _FENCE.search(text, at)
+        if opened is None:
+            return
+        block = _fenced(text, opened.start(), opened.end())
+        at = block.end
+        if block.broken or block.value is not None:
+            yield block
+
+
+def _fenced(text: str, start: int, inside: int) -> Block:
+    if text[inside : inside + 1] in ("{", "[") and (found := _value_at(text, inside)):
+        value, end = found
+        tail = len(text[end:]) - len(text[end:].lstrip())
+        closed = text.startswith("```", end + tail)
+        return Block(start, end + tail + 3 if closed else end, value, closed=closed)
+    closing = text.find("```", inside)
+    end = closing + 3 if closing >= 0 else len(text)
+    return Block(start, end, broken=text[inside : inside + 1] in ("{", "["), closed=closing >= 0)
+
+
+def _value_at(text: str, start: int) -> tuple[Any, int] | None:
+    """The JSON value that begins at `start` and where it ends; None when it is not JSON or too deep."""
+    try:
+        return read_json_at(text, start)
+    except BadJson:
+        return None
+
+
+def meant_call(text: str, names: Collection[str]) -> str | None:
+    """What in a text looks like a call that was meant: the tool's name, or what is wrong with a call in any dialect we
+    know; None for ordinary text."""
+    if not any(mark in text for mark in _MARKS):
+        return None
+    parsed = parse(text, tools=[{"name": name} for name in names])
+    if parsed.calls:
+        return parsed.calls[0].name
+    if trouble := next((finding for finding in parsed.findings if finding.code in TROUBLE), None):
+        return trouble.code
+    for block in blocks_in(text):
+        found = call_in(block.value, names)
+        if found:
+            return found.name
+        if block.broken and (name := _mentioned(text[block.start : block.end], names)):
+            return name
+    return _spelled_as_code(text, names)
+
+
+def _mentioned(text: str, names: Collection[str]) -> str | None:
+    return next((name for name in names if f'"{name}"' in text), None)
+
+
+def _spelled_as_code(text: str, names: Collection[str]) -> str | None:
+    """A tool's name with its arguments behind it, `name(…)` or `name {…}`, as the whole text or a line of it."""
+    whole = text.strip().strip("[]` \n")
+    lines = (whole, *(line.strip() for line in whole.splitlines()))
+    return next((name for line in lines for name in names if _spells(line, name)), None)
+
+
+def _spells(line: str, name: str) -> bool:
+    return line.startswith((f"{name}(", f"{name} {{")) and line.endswith((")", "}"))
