@@ -12,7 +12,7 @@ class Judgement(models.Model):
     judging_version = models.PositiveSmallIntegerField()
     current = models.BooleanField(default=True)
     outcome = models.CharField(max_length=10)
-    columns = models.JSONField(default=dict)  # lab.replaying.COLUMNS
+    columns = models.JSONField(default=dict)  # lab/replays/replaying.py: COLUMNS
     judged_at = models.DateTimeField()
 
     class Meta:
@@ -46,7 +46,7 @@ class Replay(models.Model):
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     counts = models.JSONField(default=list)  # [[before, after, left out before, left out after, how many], …]
-    listed = models.JSONField(default=list)  # the first flips and unknowns, as lab.what_if.Change
+    listed = models.JSONField(default=list)  # the first flips and unknowns, as lab/replays/what_if.py: Change
     assumed = models.JSONField(default=list)
     requests_before = models.PositiveIntegerField(default=0)
     refused = models.TextField(blank=True)

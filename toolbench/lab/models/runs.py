@@ -21,13 +21,13 @@ class Run(models.Model):
     stopped_reason = models.CharField(max_length=200, blank=True)  # why it is paused: a cap, a person
     simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
     imported = models.BooleanField(default=False)  # tried elsewhere: in no scope but its own and where it is named
-    origin = models.JSONField(default=dict, blank=True)  # of an imported run: lab.bundles.origin.Origin
-    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, demo, cli
+    origin = models.JSONField(default=dict, blank=True)  # of an imported run (lab/bundles/origin.py)
+    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, cli, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # of instances and of sampling
     order_seed = models.BigIntegerField(default=0)  # of the block order
     trials_per_cell = models.PositiveIntegerField(default=1)  # at most, where the run goes on until decided
-    until = models.JSONField(default=dict)  # lab.until.Until: when a cell is decided; {} for a fixed number of trials
+    until = models.JSONField(default=dict)  # when a cell is decided (evals Until); {} for a fixed number of trials
     trial_count = models.PositiveIntegerField(default=0)
     request_cap = models.PositiveIntegerField(null=True, blank=True)
     token_cap = models.PositiveBigIntegerField(null=True, blank=True)
@@ -38,7 +38,7 @@ class Run(models.Model):
     read_seconds = models.FloatField(null=True, blank=True)
     jobs = models.PositiveIntegerField(null=True, blank=True)  # its trials at once at one provider; null: no own limit
     repeat_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeats")
-    request = models.JSONField(default=dict)  # lab.launching.RunRequest as asked for
+    request = models.JSONField(default=dict)  # as asked for (lab/planning/run_request.py)
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: what was left out and why
     engine_version = models.CharField(max_length=20, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -75,9 +75,7 @@ class RunConfig(models.Model):
     tool_use_mode = models.CharField(max_length=10, default="enforced")
     layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
     policy_hash = models.CharField(max_length=64)
-    routing = models.JSONField(
-        default=dict
-    )  # method auto: what it led to, why, what was passed over (probes/routes.py)
+    routing = models.JSONField(default=dict)  # method auto: what it led to and why (lab/probes/routes.py)
     probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
     support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
@@ -108,7 +106,7 @@ class Cell(models.Model):
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
     error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
-    decided = models.CharField(max_length=12, blank=True)  # lab.until: what ended it; blank while undecided
+    decided = models.CharField(max_length=12, blank=True)  # what ended it (lab/runs/until.py); blank while undecided
 
     queued = models.PositiveIntegerField(default=0)
     running = models.PositiveIntegerField(default=0)
@@ -117,9 +115,7 @@ class Cell(models.Model):
     infra = models.PositiveIntegerField(default=0)
     not_applicable = models.PositiveIntegerField(default=0)
     cancelled = models.PositiveIntegerField(default=0)
-    deadline_failed = models.PositiveIntegerField(
-        default=0
-    )  # of failed: our own deadline, left out of success given an answer
+    deadline_failed = models.PositiveIntegerField(default=0)  # of failed: our own deadline, not given an answer
     parity_passed = models.PositiveIntegerField(default=0)
     parity_judged = models.PositiveIntegerField(default=0)  # trials with an answer that the case study has a rule for
     behaviour_seen = models.PositiveIntegerField(default=0)

@@ -174,9 +174,7 @@ class Step(models.Model):
 
     url = models.CharField(max_length=400, blank=True)
     status = models.PositiveSmallIntegerField(null=True)
-    error_code = models.CharField(
-        max_length=60, blank=True
-    )  # row of providers/data/outcomes.json, or the envelope's first error
+    error_code = models.CharField(max_length=60, blank=True)  # of providers/data/outcomes.json, or the envelope's
     error_message = models.TextField(blank=True)
     request_bytes = models.PositiveIntegerField(default=0)
     response_bytes = models.PositiveBigIntegerField(default=0)
@@ -203,8 +201,8 @@ class Step(models.Model):
 
 class StepBody(models.Model):
     """The bytes of a step. `facts` is JSON text kept as bytes, since jsonb refuses NUL, lone surrogates and NaN: what
-    changed, calls found and normalised, findings, schema errors, headers, usage, envelope; its shape is written by
-    trials/storing.py."""
+    changed, calls found and normalised, findings, schema errors, headers, usage, envelope; its shape is
+    told by lab/steps/facts.py."""
 
     step = models.OneToOneField(Step, on_delete=models.CASCADE, primary_key=True, related_name="body")
     request = models.BinaryField(default=b"")
