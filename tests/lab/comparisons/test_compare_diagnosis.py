@@ -1,6 +1,6 @@
 """One model at two providers: which of the two is at fault, and what is proposed."""
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import pytest
 from django.http import QueryDict
@@ -43,7 +43,7 @@ def test_the_preset_that_heals_the_commonest_failure_is_proposed_in_a_filled_for
     assert found is not None
     assert found.proposal is not None
     assert found.proposal.preset == "content_tag_tool_call_fallback"
-    filled = parse_qs(urlsplit(found.proposal.address).query)
+    filled = parse_qs(found.proposal.query)
     assert filled["strategies"] == ["content_tag_tool_call_fallback"]
     assert filled["scenarios"] == ["happy_path"]
     assert filled["trials"] == ["10"]

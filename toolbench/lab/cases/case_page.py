@@ -19,7 +19,7 @@ from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
-from toolbench.lab.planning.case_sets import launch_address
+from toolbench.lab.planning.case_sets import launch_query
 from toolbench.lab.planning.known_scenarios import scenario_of
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.voices import MESSAGES
@@ -36,7 +36,7 @@ GROUP BY 1, 2 ORDER BY 3 DESC, 2
 
 @dataclass(frozen=True, slots=True)
 class ShownSet:
-    """A set with its cases; `launch` leads to the launch form with all of them chosen."""
+    """A set with its cases; `launch` asks the launch form for all of them."""
 
     set: CaseSet
     cases: tuple[Case, ...]
@@ -109,7 +109,7 @@ def get_case_sets() -> tuple[ShownSet, ...]:
     """Sets that hold a case. Two queries."""
     kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
     sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
-    return tuple(ShownSet(one, tuple(one.shown), launch_address(one, len(one.shown))) for one in sets)
+    return tuple(ShownSet(one, tuple(one.shown), launch_query(one, len(one.shown))) for one in sets)
 
 
 def get_case(slug: str) -> CasePage:

@@ -15,8 +15,10 @@ NAMES = {"model_name": "model"}
 
 @dataclass(frozen=True, slots=True)
 class Offer:
+    """`query` chooses both sides."""
+
     title: str
-    address: str
+    query: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def _again(runs: Iterable[Run]) -> Iterable[Offer]:
     for run in runs:
         if run.repeat_of_id:
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
-            yield Offer(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", f"/compare/?{query}")
+            yield Offer(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
 
 
 def _same_weights(configs: Iterable[RunConfig]) -> Iterable[Offer]:
@@ -60,7 +62,7 @@ def _same_weights(configs: Iterable[RunConfig]) -> Iterable[Offer]:
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
             asked = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
-            yield Offer(f"{canonical} at {first} and at {second}, run {run}", f"/compare/?{urlencode(asked)}")
+            yield Offer(f"{canonical} at {first} and at {second}, run {run}", urlencode(asked))
 
 
 def _within(configs: Iterable[RunConfig]) -> Iterable[Offer]:
@@ -75,4 +77,4 @@ def _within(configs: Iterable[RunConfig]) -> Iterable[Offer]:
             first, second = sorted(values)[:2]
             name = NAMES.get(axis, axis)
             asked = {"run": run, f"a_{name}": first, f"b_{name}": second}
-            yield Offer(f"{name} {first} against {second}, run {run}", f"/compare/?{urlencode(asked)}")
+            yield Offer(f"{name} {first} against {second}, run {run}", urlencode(asked))

@@ -18,12 +18,12 @@ WEAK = 0.9  # a share whose whole interval lies below this on both sides is the 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A preset for the worse side, and the launch form filled in with it."""
+    """A preset for the worse side, and the query that fills in the launch form with it."""
 
     preset: str
     description: str
     because: str
-    address: str
+    query: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ def _proposal(page: Comparison, worse: str, failures: tuple[tuple[str, str, int]
     configs = list(RunConfig.objects.filter(pk__in=side.config_ids, model__isnull=False).select_related("run"))
     if found is None or not configs:
         return None
-    return Proposal(found.name, found.description, because, _launch_form(configs, found.name))
+    return Proposal(found.name, found.description, because, _launch_query(configs, found.name))
 
 
-def _launch_form(configs: list[RunConfig], preset: str) -> str:
-    """The launch form with what the worse side was asked, and the preset as its strategy."""
+def _launch_query(configs: list[RunConfig], preset: str) -> str:
+    """What the worse side was asked, and the preset as its strategy."""
     cells = Cell.objects.filter(config__in=configs).order_by("scenario").values_list("scenario", flat=True).distinct()
     run = configs[0].run
     chosen: list[tuple[str, object]] = [
@@ -113,4 +113,4 @@ def _launch_form(configs: list[RunConfig], preset: str) -> str:
     chosen += [("profiles", name) for name in sorted({config.profile for config in configs})]
     chosen += [("methods", name) for name in sorted({config.method for config in configs})]
     chosen += [("scenarios", slug) for slug in cells]
-    return "/runs/new/?" + urlencode(chosen)
+    return urlencode(chosen)

@@ -46,8 +46,8 @@ def slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found | {wanted[low]: (slug,) for low, slug in named.values_list("low", "slug")}
 
 
-def launch_address(group: CaseSet, cases: int) -> str:
-    """The launch form with the set chosen and everything else as it would be proposed; a model is still to choose."""
+def launch_query(group: CaseSet, cases: int) -> str:
+    """What the launch form is asked with: the set chosen, everything else as proposed, a model still to choose."""
     chosen: list[tuple[str, object]] = [
         ("scenarios", word_of(group)),
         ("profiles", "default"),
@@ -59,7 +59,7 @@ def launch_address(group: CaseSet, cases: int) -> str:
         ("tool_failure_policy", "tolerated"),
         ("title", str(group)),
     ]
-    return f"/runs/new/?{urlencode(chosen)}"
+    return urlencode(chosen)
 
 
 def set_privacy(pk: int, *, public: bool) -> CaseSet:
