@@ -25,6 +25,7 @@ def test_a_what_if_says_flips_bounds_and_that_nothing_was_sent(owner_client: Cli
     assert "3 pass → fail" in shown
     assert "9 before, 9 after" in shown
     assert "What a verdict hangs on" in shown
+    assert 'data-copy=""' in shown  # the address of the moment: the form changes it without a new page
 
 
 def test_htmx_is_given_the_result_alone(owner_client: Client, run: Run) -> None:
