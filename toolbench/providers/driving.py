@@ -1,7 +1,7 @@
 """The one driver of the loop: it does what the loop asks for, writes down every step, and knows when to stop."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,12 +15,11 @@ from toolbench.engine.events import (
     Execute,
     Failed,
     Outcome,
-    Sent,
     Stop,
     StopReason,
     ToolResult,
 )
-from toolbench.engine.loop.loop import LoopPlan, run_loop
+from toolbench.engine.loop.loop import Loop, LoopPlan, run_loop
 from toolbench.engine.messages import Message, Turn
 from toolbench.engine.values import light
 from toolbench.providers.cancelling import Cancel
@@ -33,7 +32,6 @@ from toolbench.providers.retrying import wait_seconds
 from toolbench.providers.step_log import Attempt, StepLog
 from toolbench.providers.tool_running import CallTool, run_calls
 
-Loop = Generator[Ask | Execute, Sent, Ended]
 CUT = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
 
 
