@@ -53,7 +53,6 @@ def test_without_tools_the_body_goes_out_as_it_is(asking: Asking) -> None:
 
 def test_native_sends_tools_and_the_choice() -> None:
     assert ALL[0].shape(BODY, TOOLS, TOOLS_JSON, "auto") == {**BODY, "tools": TOOLS_JSON, "tool_choice": "auto"}
-    assert ALL[0].shape(BODY, TOOLS, TOOLS_JSON, None) == {**BODY, "tools": TOOLS_JSON}
 
 
 def test_native_and_text_prompts_are_never_mixed_in_one_request() -> None:

@@ -21,10 +21,9 @@ from toolbench.engine.constrain.strict import without_added_nulls
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
-
-ToolChoice = str | JsonObject | None
 
 
 class Constrained:
@@ -39,7 +38,7 @@ class Constrained:
         self._asked = asked or Asked()
 
     def shape(
-        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         if not tools_json or tool_choice == "none":
             return dict(body)
@@ -77,12 +76,12 @@ class Constrained:
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return told_history(messages, as_call=call_json, as_final=_final)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         if not tools_json or tool_choice == "none":
             return ()
         return tuple(dropped.as_change() for dropped in self._compiled(tools_json, tool_choice).dropped)
 
-    def _compiled(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> Compiled:
+    def _compiled(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> Compiled:
         asked = replace(self._asked, final=may_end(tool_choice))
         return compile_constraint(chosen(tools_json, tool_choice), self.constraint, asked)
 

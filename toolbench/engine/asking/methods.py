@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from toolbench.engine.asking.constrained import Constrained
-from toolbench.engine.asking.native import Native, ToolChoice
+from toolbench.engine.asking.native import Native
 from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.strict_calls import StrictCalls
 from toolbench.engine.asking.template import Template
@@ -16,6 +16,7 @@ from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange
 from toolbench.engine.policy.policy import Policy
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 
 
@@ -26,7 +27,7 @@ class Asking(Protocol):
     prompt_version: str
 
     def shape(
-        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         """A new body that asks for calls of these tools; without tools, the body as it is. `tools_json` is what the
         transforms made of them."""
@@ -53,7 +54,7 @@ class Asking(Protocol):
         """Examples written in OpenAI's shape, in this method's own form."""
         ...
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         """What of the tools' schemas a constraint does not hold. Raises PlanError for a schema that it cannot use."""
         ...
 

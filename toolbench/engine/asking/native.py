@@ -7,10 +7,9 @@ from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.watching import Watch
 from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.wires.reading import structured_calls, text_of
-
-ToolChoice = str | JsonObject | None
 
 
 class Native:
@@ -24,13 +23,12 @@ class Native:
         self.prompt_version = prompt_version(self.method) if instructed else ""
 
     def shape(
-        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         if not tools_json:
             return dict(body)
-        chosen = {} if tool_choice is None else {"tool_choice": tool_choice}
         told = with_system(body["messages"], instruction(self.method, tools_json)) if self.prompt_version else None
-        return {**body, **({"messages": told} if told else {}), "tools": tools_json, **chosen}
+        return {**body, **({"messages": told} if told else {}), "tools": tools_json, "tool_choice": tool_choice}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
         calls, text = structured_calls(message), text_of(message)
@@ -56,5 +54,5 @@ class Native:
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return list(messages)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         return ()

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from toolbench.engine.asking.native import Native, ToolChoice
+from toolbench.engine.asking.native import Native
 from toolbench.engine.asking.read import Read
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.constrain.strict import without_added_nulls
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject, Message, TransformChange, function_in
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 
 
@@ -24,7 +25,7 @@ class StrictCalls(Native):
         self._asked = asked
 
     def shape(
-        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: ToolChoice
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         shaped = super().shape(body, tools, tools_json, tool_choice)
         if not tools_json:
@@ -37,7 +38,7 @@ class StrictCalls(Native):
         calls = tuple(_without_nulls(call, schemas) for call in read.calls)
         return Read(calls, read.text, read.path, read.findings, read.not_executed)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: ToolChoice) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         compiled = compile_constraint(tools_json, self._constraint, self._asked)
         return tuple(dropped.as_change() for dropped in compiled.dropped)
 

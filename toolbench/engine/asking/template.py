@@ -10,6 +10,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Decoder, Said, TextCall, parse, render_conversation, stream, turns_of
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, function_in, without_calls
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.wires.reading import openai_call, structured_calls, text_of
 
@@ -31,11 +32,7 @@ class Template:
         self._stops = turns_of(self.text_format).stops
 
     def shape(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: str | JsonObject | None,
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         offered = [] if tool_choice == "none" else tools_json
         prompt = render_conversation(list(_said(body["messages"])), format=self.text_format, tools=offered)
@@ -68,9 +65,7 @@ class Template:
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return list(messages)
 
-    def dropped(
-        self, tools_json: list[JsonObject], tool_choice: str | JsonObject | None
-    ) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         return ()
 
 

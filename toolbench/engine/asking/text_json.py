@@ -17,6 +17,7 @@ from toolbench.engine.asking.text_blocks import MendedBlock, bare_blocks, mend_b
 from toolbench.engine.asking.watching import JsonWatch, Watch
 from toolbench.engine.asking.written_calls import Block, WrittenCall, blocks_in, call_in, meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
 
@@ -35,11 +36,7 @@ class TextJson:
         self._repairs = tuple(repairs)
 
     def shape(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: str | JsonObject | None,
+        self, body: JsonObject, tools: Sequence[ToolDefinition], tools_json: list[JsonObject], tool_choice: WireChoice
     ) -> JsonObject:
         if not tools_json or tool_choice == "none":
             return dict(body)
@@ -68,9 +65,7 @@ class TextJson:
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
         return told_history(messages, as_call=_fenced)
 
-    def dropped(
-        self, tools_json: list[JsonObject], tool_choice: str | JsonObject | None
-    ) -> tuple[TransformChange, ...]:
+    def dropped(self, tools_json: list[JsonObject], tool_choice: WireChoice) -> tuple[TransformChange, ...]:
         return ()
 
 

@@ -7,6 +7,7 @@ from toolbench.engine.constrain.dialects import Dialect, Limits
 from toolbench.engine.constrain.dropping import Dropped
 from toolbench.engine.constrain.normalising import Normaliser
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.tools.choice import WireChoice
 
 ANSWER = "answer"  # the key around alternatives where a schema's root must be one object
 
@@ -23,14 +24,14 @@ class Answers:
     many: int = 1
 
 
-def chosen(tools_json: Sequence[JsonObject], tool_choice: str | JsonObject | None) -> list[JsonObject]:
+def chosen(tools_json: Sequence[JsonObject], tool_choice: WireChoice) -> list[JsonObject]:
     """The tools a named tool choice leaves; all where it names none of them."""
     function = tool_choice.get("function") if isinstance(tool_choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return [tool for tool in tools_json if tool["function"]["name"] == name] or list(tools_json)
 
 
-def may_end(tool_choice: str | JsonObject | None) -> bool:
+def may_end(tool_choice: WireChoice) -> bool:
     """Whether a final answer is allowed: not where the choice is `required` or names a tool."""
     return not isinstance(tool_choice, dict) and tool_choice != "required"
 

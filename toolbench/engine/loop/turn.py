@@ -28,6 +28,7 @@ from toolbench.engine.policy.limits import calls_per_turn, check_tool_set
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.repairs import check_repairs
+from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.transforms import (
@@ -237,7 +238,7 @@ def _stream_options(given: Any) -> JsonObject:
     return {"stream": True, **({} if given is None else {"stream_options": given})}
 
 
-def _tool_choice(policy: Policy, must_call: bool) -> str | JsonObject | None:
+def _tool_choice(policy: Policy, must_call: bool) -> WireChoice:
     """The policy's own, except that a constrained first answer is held to a call where the run needs one."""
     held = must_call and policy.method == "constrained" and policy.tool_choice == "auto"
     return "required" if held else policy.tool_choice
