@@ -23,3 +23,9 @@ def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> No
 
     assert INLINE_SCRIPT.findall(text) == []
     assert re.findall(r"""(?:src|href)=["'](?:https?:)?//""", text) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_names_pages_and_spells_out_no_address_of_theirs(name: str) -> None:
+    """But the start page's, which error pages lead to."""
+    assert re.findall(r"""(?:href|action|hx-get|hx-post)="/[a-z][^"]*\"""", (FOLDER / name).read_text()) == []
