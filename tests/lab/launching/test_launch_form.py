@@ -5,7 +5,7 @@ import pytest
 from toolbench.evals import scenarios
 from toolbench.lab import catalogue
 from toolbench.lab.launching.launch_form import ProviderChoices, all_of, get_launch_choices
-from toolbench.lab.models import Preset, SamplingProfile
+from toolbench.lab.models import Preset, SamplingProfile, ServiceAddress
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +37,12 @@ def test_the_cast_is_folded_until_one_is_looked_for() -> None:
     offered = personas()
     assert not offered.open
     assert offered.narrowed("slow", ()).open
+
+
+def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
+    assert personas().away == "not running"
+    ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
+    assert personas().away == ""
 
 
 def test_long_lists_are_folded_and_offer_all_the_same() -> None:

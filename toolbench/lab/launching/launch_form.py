@@ -8,6 +8,7 @@ from itertools import groupby
 from toolbench.evals import scenarios
 from toolbench.evals.statistics.stopping import RATES
 from toolbench.evals.trials import Scenario
+from toolbench.lab.connections.setup_pages import get_providers
 from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, METHODS
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.case_sets import kept_sets, word_of
@@ -66,13 +67,14 @@ class ModelGroup:
 @dataclass(frozen=True, slots=True)
 class ProviderChoices:
     """`open`: all its models are spread out; of a cast of personas, or a long list, only what is chosen is until one
-    is looked for."""
+    is looked for. `away` says why it cannot be asked now, "" where it can."""
 
     provider: str
     kind: str
     simulated: bool
     groups: tuple[ModelGroup, ...]
     open: bool
+    away: str
 
     @property
     def models(self) -> tuple[Choice, ...]:
@@ -100,7 +102,7 @@ class LaunchChoices:
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Five queries. Providers without models are left out."""
+    """Seven queries. Providers without models are left out."""
     return LaunchChoices(
         providers=_providers(),
         profiles=_profiles(),
@@ -115,6 +117,7 @@ def get_launch_choices() -> LaunchChoices:
 
 def _providers() -> tuple[ProviderChoices, ...]:
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
+    away = {line.provider.pk: line.says for line in get_providers() if line.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
     return tuple(
         ProviderChoices(
@@ -123,6 +126,7 @@ def _providers() -> tuple[ProviderChoices, ...]:
             simulated=provider.kind == Provider.Kind.SIMULATED,
             open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MOST_SPREAD,
             groups=_groups(provider, models),
+            away=away.get(provider.pk, ""),
         )
         for provider, models in grouped
     )
