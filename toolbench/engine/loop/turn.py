@@ -133,9 +133,9 @@ def _offer(policy: Same[Policy], *definitions: Same[ToolDefinition]) -> _Offer:
 
 def _merged_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
     """In the order of their names, so that equal plans give equal bytes."""
-    merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
-    kept = {name: value for name, value in merged.items() if name != "stream"}
     try:
+        merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+        kept = {name: value for name, value in merged.items() if name != "stream"}
         return dict(in_order({**kept, "seed": seed} if seed is not None else kept))
     except (TypeError, ValueError, RecursionError) as error:
         raise PlanError(f"the request options are not JSON: {error}") from None

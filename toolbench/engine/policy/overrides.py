@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.layering import merged
 
 RESERVED = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
 
@@ -11,18 +12,7 @@ RESERVED = frozenset({"model", "messages", "tools", "tool_choice", "response_for
 def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
     """A new object: objects are merged at every depth, anything else is replaced, the later wins. Top-level keys in
     RESERVED are dropped wherever they come from."""
-    merged: JsonObject = {}
+    options: JsonObject = {}
     for layer in (defaults, *overrides):
-        merged = _merged(merged, {key: value for key, value in layer.items() if key not in RESERVED})
-    return merged
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> JsonObject:
-    result = dict(below)
-    for key, value in above.items():
-        if isinstance(value, Mapping):
-            under = result.get(key)
-            result[key] = _merged(under if isinstance(under, Mapping) else {}, value)
-        else:
-            result[key] = value
-    return result
+        options = merged(options, {key: value for key, value in layer.items() if key not in RESERVED})
+    return options

@@ -12,7 +12,7 @@ from typing import Any
 from toolbench.engine.errors import EngineError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.keys import spelled
-from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.layering import merged
 
 _FACTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
 
@@ -136,7 +136,7 @@ def _union(patches: Iterable[JsonObject]) -> JsonObject:
             if isinstance(value, list) and isinstance(below, list):
                 united[key] = list(dict.fromkeys([*below, *value]))
             elif isinstance(value, dict) and isinstance(below, dict):
-                united[key] = merge_options(below, value)
+                united[key] = merged(below, value)
             else:
                 united[key] = value
     return united
