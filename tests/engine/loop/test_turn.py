@@ -113,6 +113,13 @@ def test_what_transforms_changed_on_the_way_out_is_told_with_the_request() -> No
     assert build_request(given, 0, USER, with_tools=False).changes == ()
 
 
+def nested(levels: int) -> JsonObject:
+    schema: JsonObject = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
 def test_a_plan_that_cannot_start_says_why() -> None:
     twice = ToolRegistry((GET, GET))
     broken = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
@@ -123,6 +130,8 @@ def test_a_plan_that_cannot_start_says_why() -> None:
         setup(tools=twice)
     with pytest.raises(PlanError, match="tool t "):
         setup(tools=broken)
+    with pytest.raises(PlanError, match="deeper than 128"):
+        setup(tools=ToolRegistry((ToolDefinition("t", "", nested(5000)),)), validate_arguments=False)
     with pytest.raises(PlanError, match="options"):
         setup(nan)
 

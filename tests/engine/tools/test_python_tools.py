@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -52,6 +53,12 @@ def test_name_words_and_limits_can_be_given() -> None:
 def test_arguments_are_refused_before_the_function_is_called() -> None:
     with pytest.raises(ToolArgumentError, match=r"\$\.a: Missing required argument"):
         python_tool(add).call({"b": 2})
+
+
+@pytest.mark.parametrize("thing", [int, max, 3])
+def test_what_has_no_signature_is_refused_in_words(thing: Any) -> None:
+    with pytest.raises(PlanError, match="cannot be a tool"):
+        python_tool(thing)
 
 
 def test_a_set_offers_its_tools_in_order_and_each_name_once() -> None:

@@ -13,7 +13,7 @@ from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import Ask, Decoder, Hear, Request
 from toolbench.engine.identity import Same
-from toolbench.engine.json_text import encode_object, in_order, write_json
+from toolbench.engine.json_text import MAX_DEPTH, encode_object, in_order, is_too_deep, write_json
 from toolbench.engine.loop.ids import ids_in, repaired_ids
 from toolbench.engine.messages import (
     JsonObject,
@@ -145,8 +145,10 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
     offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
-    if policy.validate_arguments or policy.method == "constrained":
-        for tool in offered.definitions:
+    for tool in offered.definitions:
+        if is_too_deep(tool.parameters):
+            raise PlanError(f"the parameters of tool {tool.name} are nested deeper than {MAX_DEPTH} levels")
+        if policy.validate_arguments or policy.method == "constrained":
             check_schema(tool)
     return offered
 

@@ -1,5 +1,6 @@
 """What may be sent and kept: the size of a tool set, and the calls of one answer."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from toolbench.engine.errors import PlanError
@@ -13,7 +14,7 @@ _NAMED = 5
 def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
     """Raises PlanError for tools that are too many, too large together (naming the five largest) or named twice."""
     names = [tool["function"]["name"] for tool in tools_json]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise PlanError(f"tools named twice: {', '.join(twice)}")
     if len(names) > policy.max_tool_definitions_count:

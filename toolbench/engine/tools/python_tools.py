@@ -1,6 +1,7 @@
 """Tools that are typed Python functions."""
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -62,7 +63,7 @@ class PythonTools:
         """From tools or bare functions. Raises PlanError for two of one name."""
         made = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
         names = [tool.definition.name for tool in made]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
             raise PlanError(f"tools named twice: {', '.join(twice)}")
         return cls({tool.definition.name: tool for tool in made})
 

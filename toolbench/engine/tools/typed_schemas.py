@@ -2,7 +2,7 @@
 titles, and no references but those of a type that holds itself."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any
 
@@ -33,7 +33,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._name = getattr(function, "__name__", "function")
-        for parameter in inspect.signature(function).parameters.values():
+        for parameter in _parameters(function):
             if problem := _problem(parameter):
                 raise PlanError(f"{self._name} cannot be a tool: {problem}")
         try:
@@ -50,6 +50,13 @@ class Signature:
         except ValidationError as error:
             found = (f"{json_path(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False))
             raise ToolArgumentError("; ".join(found)) from None
+
+
+def _parameters(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters.values()
+    except (ValueError, TypeError) as error:
+        raise PlanError(f"{function!r} cannot be a tool: {_first_line(error)}") from None
 
 
 def _collecting(function: Callable[..., object]) -> Any:
