@@ -51,8 +51,5 @@ def difference(compared: Compared) -> dict[str, object]:
 def _axis(found: Difference | None) -> dict[str, str]:
     if found is None:
         return {}
-    return {name: written(50 + 50 * value, 1) for name, value in _ends(found)}
-
-
-def _ends(found: Difference) -> tuple[tuple[str, float], ...]:
-    return ("low", found.low), ("value", found.value), ("high", found.high)
+    places = {"low": found.low, "value": found.value, "high": found.high}
+    return {name: written(50 + 50 * share, 1) for name, share in places.items()}

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.importing import import_run
@@ -22,4 +23,4 @@ class Command(BaseCommand):
                 run = import_run(opened, file.name, owner=None)
         except (ImportRefused, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED) from error
-        self.stdout.write(f"Run {run.pk}, imported: /runs/{run.pk}/")
+        self.stdout.write(f"Run {run.pk}, imported: {reverse('run', args=[run.pk])}")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 
 from toolbench.lab.imports.histories import import_history
 from toolbench.lab.imports.history_lines import HistoryRefused
@@ -22,4 +23,4 @@ class Command(BaseCommand):
                 history = import_history(opened, file.name)
         except (HistoryRefused, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED) from error
-        self.stdout.write(f"{history.turn_count} turns: /imported/histories/{history.pk}/")
+        self.stdout.write(f"{history.turn_count} turns: {reverse('history', args=[history.pk])}")

@@ -1,6 +1,7 @@
 """`manage.py resend TRIAL`: sends a stored plan again."""
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 
 from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.runs.resending import resend
@@ -17,4 +18,4 @@ class Command(BaseCommand):
             run = resend(trial)
         except LaunchRefused as refused:
             raise CommandError(str(refused)) from refused
-        self.stdout.write(f"Run {run.pk}: /runs/{run.pk}/")
+        self.stdout.write(f"Run {run.pk}: {reverse('run', args=[run.pk])}")
