@@ -25,7 +25,8 @@ from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.mask import Mask, Vocabulary
 from toolbench.engine.events import Ask
 from toolbench.engine.loop.dispatch import dispatch
-from toolbench.engine.loop.turn import TurnSetup, ask_turn, prepare_turns
+from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
+from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry

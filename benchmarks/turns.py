@@ -15,7 +15,8 @@ from benchmarks.play import play, unheard
 from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
 from toolbench.engine.loop.dispatch import dispatch, result_of
 from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.loop.turn import ask_turn, prepare_turns
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject, Turn
 
 TWO_CALLS = calling(GET, PATCH)

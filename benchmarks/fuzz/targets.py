@@ -14,7 +14,8 @@ from toolbench.engine.events import Decoder
 from toolbench.engine.formats import names, parse, stream
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.json_text import write_json
-from toolbench.engine.loop.turn import prepare_turns, read_answer
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import Turn
 from toolbench.engine.partial_json import read_partial
 from toolbench.engine.policy.policy import resolve

@@ -6,7 +6,8 @@ import pytest
 from tests.engine.scripted import TOOLS, answer, call
 from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.asking.read import Read
-from toolbench.engine.loop.turn import prepare_turns, read_answer
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import Finding, JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.repairs import ALL

@@ -6,7 +6,8 @@ import pytest
 from tests.engine.streams import chunk, pieces, stream
 from toolbench.engine.asking.watching import TRIES, JsonWatch
 from toolbench.engine.events import Decoder, Delta
-from toolbench.engine.loop.turn import ask_turn, prepare_turns
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry

@@ -7,7 +7,8 @@ import pytest
 
 from toolbench.engine.capabilities.layers import capability_layers
 from toolbench.engine.capabilities.record import Capabilities, Told, merge
-from toolbench.engine.loop.turn import build_request, prepare_turns
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import build_request
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import preset

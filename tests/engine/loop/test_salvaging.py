@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from tests.engine.scripted import TOOLS
+from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.salvaging import HEALER, read_refused
-from toolbench.engine.loop.turn import TurnSetup, prepare_turns
 from toolbench.engine.messages import Turn
 from toolbench.engine.policy.policy import resolve
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import GET, PATCH, TOOLS, answer, call, calling, play
+from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, play
 from tests.engine.scripted import plan as planned
-from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End
-from toolbench.engine.loop.turn import TurnSetup, ask_turn, build_request, prepare_turns
+from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
+from toolbench.engine.loop.turn import ask_turn, build_request
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
@@ -111,29 +111,6 @@ def test_what_transforms_changed_on_the_way_out_is_told_with_the_request() -> No
     request = build_request(given, 0, USER, with_tools=True)
     assert [change.kind for change in request.changes] == ["tool", "tool"]
     assert build_request(given, 0, USER, with_tools=False).changes == ()
-
-
-def nested(levels: int) -> JsonObject:
-    schema: JsonObject = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
-def test_a_plan_that_cannot_start_says_why() -> None:
-    twice = ToolRegistry((GET, GET))
-    broken = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
-    nan: JsonObject = {"temperature": float("nan")}
-    with pytest.raises(PlanError, match="no model"):
-        prepare_turns(" ", resolve([]).policy, system="", tools=TOOLS, options={}, seed=None)
-    with pytest.raises(PlanError, match="twice"):
-        setup(tools=twice)
-    with pytest.raises(PlanError, match="tool t "):
-        setup(tools=broken)
-    with pytest.raises(PlanError, match="deeper than 128"):
-        setup(tools=ToolRegistry((ToolDefinition("t", "", nested(5000)),)), validate_arguments=False)
-    with pytest.raises(PlanError, match="options"):
-        setup(nan)
 
 
 def test_a_broken_schema_is_no_matter_where_schemas_are_not_checked() -> None:

@@ -5,7 +5,8 @@ import pytest
 from toolbench.engine.asking.prompting import result_message
 from toolbench.engine.events import Ask
 from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.loop.turn import build_request, prepare_turns
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import build_request
 from toolbench.engine.messages import JsonObject, ToolCall
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry

@@ -12,7 +12,8 @@ from tests.engine.streams import call_delta, chunk, event, split_at, stream, str
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Delta, End
 from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.loop.turn import prepare_turns, read_answer
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.wires.answers import BodyDecoder

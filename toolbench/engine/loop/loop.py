@@ -16,9 +16,10 @@ from toolbench.engine.loop.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.loop.ids import ids_in
 from toolbench.engine.loop.ledger import Ledger
 from toolbench.engine.loop.narration import Narration
+from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.salvaging import read_refused
 from toolbench.engine.loop.saying import Said
-from toolbench.engine.loop.turn import TurnSetup, ask_turn, prepare_turns
+from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject, Message, ToldResult, Turn
 from toolbench.engine.policy.limits import may_run_side_by_side
 from toolbench.engine.policy.policy import Policy

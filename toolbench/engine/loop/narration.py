@@ -9,7 +9,7 @@ from toolbench.engine.events import Delta, Emit, Event, ExchangeError, Hear, Req
 from toolbench.engine.json_text import utf8_size
 from toolbench.engine.loop.dispatch import Dispatched
 from toolbench.engine.loop.ledger import Ledger
-from toolbench.engine.loop.turn import TurnSetup
+from toolbench.engine.loop.preparing import TurnSetup
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.wires.usage import usage_json
 

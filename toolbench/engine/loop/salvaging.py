@@ -4,7 +4,8 @@ and quote what the model wrote."""
 from collections.abc import Collection
 
 from toolbench.engine.asking.written_calls import meant_call
-from toolbench.engine.loop.turn import TurnSetup, read_answer
+from toolbench.engine.loop.preparing import TurnSetup
+from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.wires.answers import Answer
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from toolbench.engine.loop.turn import build_request, prepare_turns
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import build_request
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import policy_json, resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry

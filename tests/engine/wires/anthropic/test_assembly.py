@@ -11,7 +11,8 @@ from tests.engine.streams import split_at
 from tests.engine.wires.anthropic.events import event, events, message, streamed
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Decoder, Delta
-from toolbench.engine.loop.turn import prepare_turns, read_answer
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.wires.answers import Answer
