@@ -1,6 +1,6 @@
 """Why a trial's calls came as text, in four causes, from its own answer and from what is known of its model."""
 
-from toolbench.evals.causes.causes import Cause
+from toolbench.evals.causes.calls_as_text import Cause
 from toolbench.lab.probes.capabilities import effective_of
 from toolbench.lab.probes.model_page import get_causes
 from toolbench.lab.traces.trace import Trace

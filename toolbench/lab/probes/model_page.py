@@ -5,7 +5,7 @@ from datetime import datetime
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.engine.capabilities.record import DOCS, Effective, Told
-from toolbench.evals.causes.causes import Cause, Seen, causes
+from toolbench.evals.causes.calls_as_text import Cause, Seen, causes
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import effective_of, get_effective
 

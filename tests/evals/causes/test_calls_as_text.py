@@ -1,7 +1,7 @@
 import pytest
 
 from toolbench.engine.capabilities.record import Capabilities
-from toolbench.evals.causes.causes import Seen, causes
+from toolbench.evals.causes.calls_as_text import Seen, causes
 
 
 def verdicts(seen: Seen) -> dict[str, str]:
