@@ -9,7 +9,7 @@ import pytest
 
 from tests.providers.drives import Notes, driven, plan
 from toolbench.engine.events import End
-from toolbench.engine.loop.growing import GrowingAnswer
+from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.engine.scripted import plan
 from tests.engine.streams import call_delta, chunk, stream
 from toolbench.engine.events import Ask, Event
-from toolbench.engine.loop.growing import GrowingAnswer
+from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.loop.loop import run_loop
 
 
