@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 
-from toolbench.lab.matrix.matrix_export import ExportTable, Value
+from toolbench.lab.counts.export_table import ExportTable, Value
 
 RISKY = ("=", "+", "-", "@", "\t", "\r")
 

@@ -15,7 +15,6 @@ from toolbench.lab.cases.case_drafts import MOST_TOLD, default_title
 from toolbench.lab.cases.casework import MINE, Filing, add_cases
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 
-KINDS = ("jsonl", "yaml")
 MOST_CASES = 5000
 _OURS = ("title", "set")
 

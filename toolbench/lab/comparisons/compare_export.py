@@ -3,8 +3,8 @@
 from toolbench.lab.comparisons.compare import Comparison, Needed, get_comparison
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.counts.export_table import ExportTable, Value
 from toolbench.lab.counts.rates import Rate
-from toolbench.lab.matrix.matrix_export import ExportTable, Value
 
 COLUMNS = (
     "what", "scenario", "stratum", "first_k", "first_n", "first_low", "first_high", "second_k", "second_n",

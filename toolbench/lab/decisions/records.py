@@ -10,10 +10,10 @@ from django.http import QueryDict
 from toolbench.evals.deciding.qualifying import Span, Standing
 from toolbench.evals.statistics.pooling import Pooled
 from toolbench.evals.statistics.rounding import written
+from toolbench.lab.counts.export_table import ExportTable
 from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.matrix.matrix_export import ExportTable
 from toolbench.lab.models import DecisionRecord
 from toolbench.lab.planning.engine_version import engine_version
 

@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.lab.counts.export_table import ExportTable, Value
 from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
@@ -50,19 +50,6 @@ FIGURES = {
 }  # figures whose columns are not called as their metrics are
 BRIEF = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
-Value = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class ExportTable:
-    """`rows` have one value per column; None is what is not known, never 0. `brief` are the columns of a form that is
-    read and not computed with, () for all."""
-
-    title: str
-    notes: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    brief: tuple[str, ...] = ()
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:

@@ -1,7 +1,7 @@
 """The trials of a run as a table to take away: columns only, never bodies."""
 
 from toolbench.lab.counts.cells import COUNTS
-from toolbench.lab.matrix.matrix_export import ExportTable
+from toolbench.lab.counts.export_table import ExportTable
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.reports.report import ReportRefused
 

@@ -1,0 +1,17 @@
+"""A table to take away as CSV, JSON or Markdown."""
+
+from dataclasses import dataclass
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTable:
+    """`rows` have one value per column; None is what is not known, never 0. `brief` are the columns of a form that is
+    read and not computed with, () for all."""
+
+    title: str
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    brief: tuple[str, ...] = ()
