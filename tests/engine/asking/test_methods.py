@@ -183,6 +183,13 @@ def test_parallel_calls_of_an_example_are_told_one_by_one(asking: Asking) -> Non
     assert [m["role"] for m in asking.render_history(messages)] == ["assistant", "user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("calls", [[{"function": {"name": "f"}}], [{"id": 1, "function": "x"}], {"id": "1"}, ["x"]])
+@pytest.mark.parametrize("asking", ALL)
+def test_odd_calls_in_a_history_never_raise(asking: Asking, calls: Any) -> None:
+    history = [{"role": "assistant", "tool_calls": calls}, {"role": "tool", "content": "1"}]
+    json.dumps(asking.render_history(history))
+
+
 @pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
 def test_history_in_words_keeps_the_models_own_text(asking: Asking) -> None:
     message: dict[str, Any] = {"role": "assistant", "content": '{"a": 1}', "tool_calls": [CALL]}

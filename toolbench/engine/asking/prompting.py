@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolbench.engine.json_text import write_json
-from toolbench.engine.messages import JsonObject, Message, ToldResult, ToolCall
+from toolbench.engine.messages import JsonObject, Message, ToldResult, ToolCall, function_in, without_calls
+from toolbench.engine.wires.reading import structured_calls
 
 _PROMPTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))
 
@@ -66,15 +67,16 @@ def told_history(
             continue
         if message.get("role") != "assistant":
             told.append(message)
-        elif not message.get("tool_calls"):
-            told.append({**message, "content": as_final(str(message.get("content") or ""))})
-        for call in message.get("tool_calls") or ():
+        elif not structured_calls(message):
+            told.append({**without_calls(message), "content": as_final(str(message.get("content") or ""))})
+        for call in structured_calls(message):
             told += _told_call(call, results, as_call)
     return told
 
 
 def _told_call(call: JsonObject, results: dict[str, str], as_call: CallText) -> list[Message]:
-    made = ToolCall(str(call["id"]), str(call["function"]["name"]), call["function"].get("arguments"))
+    function = function_in(call)
+    made = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
     arguments = made.arguments if isinstance(made.arguments, str) else write_json(made.arguments or {})
     said: Message = {"role": "assistant", "content": as_call(made.name, arguments)}
     return [said, result_message(made, results[made.id])] if made.id in results else [said]
