@@ -37,6 +37,7 @@ def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
     (cell,) = json.loads(members["statistics.json"])["cells"]
     assert (cell["outcomes"], cell["p95_ms"]) == ({"pass": 1, "fail": 1}, None)
     plans = json.loads(members["plans.json"])
+    assert [cell["simulated"], plans["simulated"]] == [False, False]
     assert plans["configurations"][0]["policy"]["max_turns"] == 12
     assert plans["configurations"][0]["origins"]["max_turns"] == "engine default"
     assert [tool["name"] for tool in plans["scenarios"][0]["tools"]][:2] == ["state_get", "state_patch"]

@@ -9,7 +9,7 @@ from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.reports.report_rates import rate_json, rates_of
 from toolbench.lab.runs.until import DECIDED
 
@@ -106,7 +106,12 @@ def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
         "meaning": MEANING,
         "p95": f"null below {P95_LEAST} answers",
         "configurations": [
-            {"configuration": str(line.config), "scenarios": line.group, **rates_of(line.rows).plain()}
+            {
+                "configuration": str(line.config),
+                "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
+                "scenarios": line.group,
+                **rates_of(line.rows).plain(),
+            }
             for line in lines
         ],
         "cells": [_cell_json(line.config, cell) for line in lines for cell in line.cells],
@@ -117,6 +122,7 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
     counts = cell.tally
     return {
         "configuration": str(config),
+        "simulated": config.provider_kind == Provider.Kind.SIMULATED,
         "scenario": cell.scenario,
         "control": cell.control,
         "outcomes": {name: count for name, count in counts.dots.items() if count},

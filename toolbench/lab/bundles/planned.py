@@ -16,6 +16,7 @@ def plans_json(chosen: Chosen) -> JsonObject:
     firsts = Trial.objects.filter(cell__in=chosen.cells).order_by("cell_id", "position").distinct("cell_id")
     seeds = dict(firsts.values_list("cell_id", "instance_seed"))
     return {
+        "simulated": chosen.run.simulated,
         "seed": chosen.run.seed,
         "order_seed": chosen.run.order_seed,
         "engine_version": chosen.run.engine_version,

@@ -56,7 +56,7 @@ def _field(axis: str, prefix: str, value: str, options: Options) -> AxisField:
 
 def _options(choices: CompareChoices) -> Options:
     offered = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
-    runs = tuple((str(run.pk), f"{run.pk} · {run}") for run in choices.runs)
+    runs = tuple((str(run.pk), f"{run.pk} · {run}{' (simulated)' if run.simulated else ''}") for run in choices.runs)
     return offered | {"run": runs, "stream": ((WHOLE, "whole"), (STREAMED, "streamed")), "examples": ((NONE, "none"),)}
 
 
