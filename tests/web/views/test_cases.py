@@ -44,6 +44,14 @@ def test_all_that_is_wrong_with_a_case_is_told_at_once_and_stays_as_it_was_typed
     }  # fmt: skip
 
 
+def test_a_case_that_cannot_be_tried_as_asked_is_not_saved_yet(owner_client: Client) -> None:
+    case = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}', "run": "1"}
+    response = owner_client.post("/cases/new/", case | {"model": make_model().pk, "trials": "0"})
+    assert response.status_code == 422
+    assert set(response.context["trying"].errors) == {"trials"}
+    assert not Case.objects.exists()
+
+
 def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> None:
     import_bfcl(["simple_python"], limit=1)
     group = CaseSet.objects.get()

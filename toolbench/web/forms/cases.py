@@ -45,8 +45,9 @@ class CaseForm(forms.Form):
     turns = forms.IntegerField(label="Answers at most", min_value=1, max_value=50, required=False)
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
 
-    def save(self, *, slug: str = "", from_trial: int | None = None) -> Case | None:
-        """The case, new or as a new version of `slug`; None where the form says what is wrong. Raises NoSuchCase."""
+    def save(self, *, slug: str = "", from_trial: int | None = None, beside: forms.Form | None = None) -> Case | None:
+        """The case, new or as a new version of `slug`; None where this form, or the one `beside` it, says what is
+        wrong. Raises NoSuchCase."""
         if not self.is_bound:
             return None
         wrong = set(self.errors)
@@ -57,7 +58,7 @@ class CaseForm(forms.Form):
         except DraftRefused as refused:
             self._tell(refused, wrong)
             return None
-        if wrong:
+        if wrong or (beside is not None and not beside.is_valid()):
             return None
         if slug:
             return edit_case(slug, title, case)

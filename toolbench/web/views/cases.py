@@ -34,7 +34,8 @@ def new(request: HttpRequest) -> HttpResponse:
         form, note = CaseForm.begun(request.POST or None, source, example=request.GET.get("example") == "1")
     except NotMade as error:
         raise Http404(str(error)) from None
-    case = form.save(from_trial=whole_number(source)) if request.method == "POST" else None
+    beside = trying if "run" in request.POST else None
+    case = form.save(from_trial=whole_number(source), beside=beside) if request.method == "POST" else None
     if case is None:
         context = {"form": form, "trying": trying, "note": note}
         return page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
