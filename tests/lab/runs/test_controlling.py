@@ -16,7 +16,7 @@ from tests.factories import (
 )
 from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.counts.cells import recompute
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -43,6 +43,7 @@ def test_cancelling_ends_what_waits_at_once() -> None:
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert set(run.trials.values_list("outcome", "task_pass")) == {("cancelled", None)}
+    assert run.cells.get().cancelled == 4
 
 
 def test_cancelling_waits_for_what_is_in_flight() -> None:
@@ -103,8 +104,8 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     assert set(queued.values_list("outcome", "sentence", "duration_ms", "execution")) == {("", "", None, 1)}
     assert (Run.objects.get().state, Run.objects.get().finished_at) == (Run.State.RUNNING, None)
     assert Step.objects.count() == 1
-    recompute_stale()
     cell.refresh_from_db()
+    assert (cell.queued, cell.infra, tally([cell]).done) == (3, 0, 6), "before anything else runs"
     others = 2 * 6  # two requests each of those that are not tried again
     assert (cell.requests, cell.cost) == (others + 1, None)  # nobody named what the others cost
     assert cell.input_tokens == 400 * 6 + 900
@@ -115,7 +116,7 @@ def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> No
     make_trials(cell, **{"pass": 8, "infra": 2})
     controlling.retry_errored(cell.run_id)
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
-    recompute_stale()
+    recompute([cell.pk])
     cell.refresh_from_db()
     counts = tally([cell])
     given, delivered = counts.given_an_answer(), counts.delivered()
@@ -132,10 +133,7 @@ def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
         make_trial(cell, "infra", failure_class="authentication_failed", answered_turns=answered)
     controlling.retry_errored(cell.run_id)
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
-    cell.refresh_from_db()
-    cell.stale = True
-    cell.save()
-    recompute_stale()
+    recompute([cell.pk])
     cell.refresh_from_db()
     delivered = tally([cell]).delivered()
     assert (delivered.k, delivered.n) == (9, 10)
@@ -185,7 +183,7 @@ def test_added_trials_are_marked() -> None:
     assert len(set(cell.trials.values_list("position", flat=True))) == 5
     assert len(set(cell.trials.values_list("seed", flat=True))) == 5
     run.refresh_from_db()
-    assert (run.trial_count, Cell.objects.get().stale) == (5, True)
+    assert (run.trial_count, Cell.objects.get().queued) == (5, 5)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1001])

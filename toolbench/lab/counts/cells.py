@@ -106,6 +106,14 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
         cursor.execute(_MARK, [wanted])
 
 
+def recompute_at_once(cell_ids: Iterable[int]) -> None:
+    """As `mark_stale`, and done in the same transaction: for what a person did, so that the page which follows shows
+    it. Trials that finish one by one are better recomputed together, later."""
+    cells = sorted(set(cell_ids))
+    mark_stale(cells)
+    recompute(cells)
+
+
 def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
     """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
     next time.

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.judging.failures import all_classes
-from toolbench.lab.counts.cells import mark_stale
+from toolbench.lab.counts.cells import mark_stale, recompute_at_once
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
@@ -94,7 +94,7 @@ def retry_errored(run_id: int, *, agreed: int = 0) -> int:
             raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
         _check(run, Counter(cell for _, cell in chosen), agreed)
         _queue_again([pk for pk, _ in chosen])
-        mark_stale(cell for _, cell in chosen)
+        recompute_at_once(cell for _, cell in chosen)
         _reopen(run_id)
     return len(chosen)
 
@@ -115,6 +115,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
         Run.objects.select_for_update().get(pk=cell.run_id)
         scenario = find_scenario(cell.scenario, cell.scenario_version)
         queue_trials(list(_added(cell, count, applicable=is_applicable(policy, scenario))))
+        recompute_at_once([cell.pk])
         Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
         _reopen(cell.run_id)
     return count

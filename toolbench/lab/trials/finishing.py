@@ -3,7 +3,7 @@ waited."""
 
 from django.db import connection, transaction
 
-from toolbench.lab.counts.cells import mark_stale
+from toolbench.lab.counts.cells import recompute_at_once
 
 # Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
 _LOCK_FINISHED = """
@@ -83,5 +83,5 @@ def _end(statement: str) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement)
         cells = [row[0] for row in cursor.fetchall()]
-        mark_stale(cells)
+        recompute_at_once(cells)
     return len(cells)
