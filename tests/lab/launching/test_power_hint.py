@@ -25,7 +25,6 @@ def test_controls_find_nothing_and_scenarios_add_up() -> None:
 
 def test_a_plan_of_controls_only_gets_no_hint() -> None:
     assert get_power_hint(expand(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
-    assert get_power_hint(None, 5) is None
 
 
 def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> None:

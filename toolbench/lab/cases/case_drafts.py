@@ -10,6 +10,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.own.definition import OwnCase, case_json
 from toolbench.evals.own.documents import NotReadable, check_length, line_of, read_document
 from toolbench.evals.own.reading import Fault, Faults, case_of, expectation_of, tools_of
+from toolbench.lab.planning.refusals import FieldsRefused
 
 _MESSAGES = re.compile(r"\s*\[\s*\{")
 _FIELDS = {"tools": "tools", "messages": "message", "expect": "expect", "results": "results", "initial": "start"}
@@ -17,12 +18,8 @@ MOST_TITLE = 60
 MOST_TOLD = 20  # faults
 
 
-class DraftRefused(Exception):
-    """Sentences by the name of the field they belong to."""
-
-    def __init__(self, errors: dict[str, list[str]]) -> None:
-        self.errors = errors
-        super().__init__(" ".join(sentence for sentences in errors.values() for sentence in sentences))
+class DraftRefused(FieldsRefused):
+    """A draft that is no case yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +40,7 @@ class Draft:
 
 def read_draft(draft: Draft) -> tuple[str, OwnCase]:
     """Title and case. A case that expects one call and nothing else ends after the first answer unless it says
-    otherwise. Raises DraftRefused with all that is wrong at once, up to MOST_TOLD
-    faults."""
+    otherwise. Raises DraftRefused with all that is wrong at once, up to MOST_TOLD faults."""
     errors: dict[str, list[str]] = defaultdict(list)
     told: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
     for part, field in _FIELDS.items():

@@ -92,9 +92,9 @@ def delete_case(slug: str) -> None:
     Case.objects.filter(slug=slug, deleted_at=None).update(deleted_at=Now())
 
 
-def request_for(slugs: tuple[str, ...], model: int, trials: int, *, title: str = "") -> RunRequest:
+def request_for(slugs: tuple[str, ...], model: int, trials: int) -> RunRequest:
     """What trying these cases asks for: the model as it would be used, with native tools."""
-    return RunRequest(title=title, models=(model,), scenarios=slugs, trials=trials)
+    return RunRequest(models=(model,), scenarios=slugs, trials=trials)
 
 
 def free_slugs(titles: Sequence[str]) -> list[str]:

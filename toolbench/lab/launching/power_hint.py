@@ -21,10 +21,8 @@ class PowerHint:
     needed: int
 
 
-def get_power_hint(plan: Plan | None, points: int | None) -> PowerHint | None:
-    """None without a plan of tool scenarios. Configurations with fewer scenarios decide."""
-    if plan is None:
-        return None
+def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
+    """None for a plan without tool scenarios. Configurations with fewer scenarios decide."""
     scenarios = Counter(cell.config for cell in plan.cells if cell.applicable and not cell.control)
     if not scenarios:
         return None

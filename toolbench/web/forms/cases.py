@@ -1,10 +1,8 @@
 """The form of a case, and the short one that tries it."""
 
-from collections.abc import Set
 from dataclasses import asdict
 
 from django import forms
-from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
@@ -13,12 +11,10 @@ from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_page import get_models_to_try
 from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
 from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for
-from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Case
-from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.web.forms.launch import Answer
+from toolbench.web.forms.refusals import show_refusal
 
 MOST_SAID = 20
 LARGEST_FILE = 20_000_000
@@ -50,25 +46,19 @@ class CaseForm(forms.Form):
         wrong. Raises NoSuchCase."""
         if not self.is_bound:
             return None
-        wrong = set(self.errors)
+        valid = self.is_valid()
         data = dict(self.cleaned_data)
         group = data.pop("set", "").strip()
         try:
             title, case = read_draft(Draft(**data))
         except DraftRefused as refused:
-            self._tell(refused, wrong)
+            show_refusal(self, refused)
             return None
-        if wrong or (beside is not None and not beside.is_valid()):
+        if not valid or (beside is not None and not beside.is_valid()):
             return None
         if slug:
             return edit_case(slug, title, case)
         return add_case(title, case, Filing(set=group, from_trial=from_trial))
-
-    def _tell(self, refused: DraftRefused, wrong: Set[str]) -> None:
-        """Beside each field; one that is `wrong` by itself was read as blank and has its sentence."""
-        for name, sentences in refused.errors.items():
-            for sentence in sentences if name not in wrong else ():
-                self.add_error(name if name in self.fields else None, sentence)
 
     @classmethod
     def begun(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
@@ -131,20 +121,8 @@ class TryForm(forms.Form):
             (provider, [(str(pk), name) for pk, name in models]) for provider, models in get_models_to_try()
         ]
 
-    def answer(self, slugs: tuple[str, ...], *, start: bool, owner: User | None, title: str = "") -> Answer:
-        """Starts the run, or only says what it may cost; whoever agrees, agrees to the number that was shown. What the
-        lab refuses is added to the form."""
-        if not self.is_bound or not self.is_valid():
-            return Answer()
-        asked = request_for(slugs, int(self.cleaned_data["model"]), self.cleaned_data["trials"], title=title)
-        try:
-            plan = expand(asked)
-            confirmed = self.data.get("confirmed") == str(plan.most_requests)
-            if start and (confirmed or not plan.needs_confirmation):
-                return Answer(run=launch(asked, owner=owner, confirmed=confirmed))
-        except LaunchRefused as refused:
-            self.add_error(None, str(refused))
-            return Answer()
-        except ConfirmationNeeded:  # what it may cost has changed since the plan was made
-            return Answer(plan=plan)
-        return Answer(plan=plan, confirmed=confirmed)
+    def to_request(self, slug: str) -> RunRequest | None:
+        """To try this case; None where nothing, or something wrong, was typed."""
+        if not self.is_valid():
+            return None
+        return request_for((slug,), int(self.cleaned_data["model"]), self.cleaned_data["trials"])

@@ -1,21 +1,12 @@
 """The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
 
-from dataclasses import dataclass
-
 from django import forms
-from django.contrib.auth.models import User
 from django.http import QueryDict
 
-from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.forecast import Forecast
-from toolbench.lab.launching.forecast_page import forecast_plan
 from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
-from toolbench.lab.launching.launching import launch
-from toolbench.lab.models import Run
 from toolbench.lab.planning.case_sets import slugs_of
-from toolbench.lab.planning.run_request import STREAMS, ConfirmationNeeded, LaunchRefused, Plan, RunRequest
+from toolbench.lab.planning.run_request import STREAMS, RunRequest
 from toolbench.web.forms.json_object import JsonObjectField
-from toolbench.web.forms.refusals import show_refusal
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
 POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
@@ -89,10 +80,12 @@ class LaunchForm(forms.Form):
 
     def points_wanted(self) -> int | None:
         """The difference that somebody wants to find, in percentage points; None where the form does not say."""
-        return self.cleaned_data.get("points") if self.is_bound and self.is_valid() else None
+        return self.cleaned_data.get("points") if self.is_valid() else None
 
-    def to_request(self) -> RunRequest:
-        """Only after is_valid()."""
+    def to_request(self) -> RunRequest | None:
+        """None where nothing, or something wrong, was typed."""
+        if not self.is_valid():
+            return None
         data = self.cleaned_data
         return RunRequest(
             title=data["title"],
@@ -123,31 +116,3 @@ class LaunchForm(forms.Form):
         error = data["until_error"]
         said["error"] = None if error is None else error / 100
         return {"rule": data["until"], **{name: value for name, value in said.items() if value not in (None, "")}}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of the form: a started run, or a plan to look at, or neither where the form says what is wrong."""
-
-    run: Run | None = None
-    plan: Plan | None = None
-    confirmed: bool = False  # the plan, as it stands
-    forecast: Forecast | None = None
-
-
-def answer_to(form: LaunchForm, *, start: bool, owner: User | None) -> Answer:
-    """Starts the run, or only plans it. What the lab refuses is added to the form. Whoever agrees to what may cost
-    money agrees to the number of requests that was shown, and not to another."""
-    if not form.is_bound or not form.is_valid():
-        return Answer()
-    try:
-        plan = expand(form.to_request())
-        confirmed = form.data.get("confirmed") == str(plan.most_requests)
-        if start and (confirmed or not plan.needs_confirmation):
-            return Answer(run=launch(form.to_request(), owner=owner, confirmed=confirmed))
-    except LaunchRefused as refused:
-        show_refusal(form, refused)
-        return Answer()
-    except ConfirmationNeeded:  # what it may cost has changed since the plan was made
-        return Answer(plan=plan)
-    return Answer(plan=plan, confirmed=confirmed, forecast=forecast_plan(plan, form.to_request()))

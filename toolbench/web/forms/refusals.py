@@ -6,7 +6,9 @@ from toolbench.lab.planning.refusals import FieldsRefused
 
 
 def show_refusal(form: forms.Form, refused: FieldsRefused) -> None:
-    """Each sentence beside its field; what has no field stands at the top."""
+    """Each sentence beside its field; what has no field stands at the top. A field that the form itself found wrong
+    reached the lab blank, and keeps its own sentence alone."""
+    wrong = set(form.errors)
     for name, sentences in refused.errors.items():
-        for sentence in sentences:
+        for sentence in sentences if name not in wrong else ():
             form.add_error(name if name in form.fields else None, sentence)

@@ -16,6 +16,7 @@ from toolbench.lab.planning.case_sets import NoSuchSet, set_privacy
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.downloads import as_file
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
+from toolbench.web.forms.starting import answer_to
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
@@ -52,7 +53,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     except NoSuchCase as error:
         raise Http404(str(error)) from None
     trying = TryForm(request.GET, model=found.last_model)
-    answer = trying.answer((slug,), start=False, owner=None)
+    answer = answer_to(trying, trying.to_request(slug), start=False, owner=None)
     return page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
 
 
@@ -113,7 +114,7 @@ def bring(request: HttpRequest) -> HttpResponse:
 
 def _tried(request: HttpRequest, slug: str, trying: TryForm) -> HttpResponse:
     """To the case's page: with its new run, or with what has to be agreed to or mended first."""
-    if trying.answer((slug,), start=True, owner=owner_of(request)).run:
+    if answer_to(trying, trying.to_request(slug), start=True, owner=owner_of(request)).run:
         return redirect("case", slug)
     asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(asked)}#try")

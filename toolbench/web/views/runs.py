@@ -6,7 +6,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.bundles.choosing import private_cases
-from toolbench.lab.launching.forecast_page import forecast_rest
+from toolbench.lab.launching.forecast_page import forecast_plan, forecast_rest
 from toolbench.lab.launching.launch_form import get_launch_choices
 from toolbench.lab.launching.power_hint import get_power_hint
 from toolbench.lab.models import Run
@@ -15,8 +15,9 @@ from toolbench.lab.replays.rejudging import get_judging_state
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.frozen_settings import get_frozen_settings
 from toolbench.lab.runs.run_page import get_run_page, get_runs
-from toolbench.web.forms.launch import PLANNED_BY, LaunchForm, answer_to
+from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.running import read_action
+from toolbench.web.forms.starting import answer_to
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page, wants_part
 
@@ -32,12 +33,15 @@ def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
     typed = request.POST or (request.GET if PLANNED_BY & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
-    answer = answer_to(form, start=request.method == "POST", owner=owner_of(request))
+    wish = form.to_request()
+    answer = answer_to(form, wish, start=request.method == "POST", owner=owner_of(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    asked: dict[str, object] = {"confirmed": answer.confirmed, "asked": request.method == "POST"}
-    asked["power"] = get_power_hint(answer.plan, form.points_wanted())
-    context = {"form": form, "plan": answer.plan, "forecast": answer.forecast, **asked}
+    context: dict[str, object] = {"form": form, "plan": answer.plan, "confirmed": answer.confirmed}
+    context["asked"] = request.method == "POST"
+    if wish and answer.plan:
+        context["forecast"] = forecast_plan(answer.plan, wish)
+        context["power"] = get_power_hint(answer.plan, form.points_wanted())
     return page(request, "runs/new.html", context, part="forecast")
 
 
