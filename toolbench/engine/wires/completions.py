@@ -4,13 +4,12 @@ told in chat shape, so that one decoder reads them all."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolbench.engine.errors import BadJson, PlanError
-from toolbench.engine.events import Decoder, Hear
-from toolbench.engine.json_text import encode_json, read_json
-from toolbench.engine.messages import JsonObject, Message, TransformChange, Turn
-from toolbench.engine.wires.answers import Answer, BodyDecoder
-from toolbench.engine.wires.sse import DONE, EventsOrWhole
-from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import Decoder, Delta, Hear
+from toolbench.engine.messages import JsonObject, TransformChange, Turn
+from toolbench.engine.wires.answers import Answer, BodyDecoder, answer_in, read_object
+from toolbench.engine.wires.sse import DONE, Payload
+from toolbench.engine.wires.streaming import Assembly, StreamDecoder
 
 Told = Callable[[JsonObject, str], JsonObject]
 _NOT_HERE = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
@@ -30,8 +29,7 @@ class CompletionsWire:
         return ({"max_tokens": limit, **sent} if limit is not None else sent), ()
 
     def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
-        chat = StreamDecoder(read, heard) if stream else BodyDecoder(read)
-        return TextDecoder(chat, _from_completions, stream=stream)
+        return _decoder(read, heard, _from_completions, stream=stream)
 
 
 class LlamaWire:
@@ -48,8 +46,7 @@ class LlamaWire:
         return ({**sent, "n_predict": limit} if limit is not None else sent), ()
 
     def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
-        chat = StreamDecoder(read, heard) if stream else BodyDecoder(read)
-        return TextDecoder(chat, _from_llama, stream=stream)
+        return _decoder(read, heard, _from_llama, stream=stream)
 
 
 def _check(body: JsonObject) -> None:
@@ -57,56 +54,27 @@ def _check(body: JsonObject) -> None:
         raise PlanError("A raw completion takes a rendered prompt: use the method template.")
 
 
-class TextDecoder:
-    """Gives a chat decoder what a completion endpoint says, told in chat shape by `told(payload, "message" or
-    "delta")`. What is no JSON object goes through as it is."""
+def _decoder(read: Callable[[Answer], Turn], heard: Hear, told: Told, *, stream: bool) -> Decoder:
+    """Reads what a completion endpoint says as `told(payload, "message" or "delta")` tells it in chat shape."""
 
-    def __init__(self, chat: Decoder, told: Told, *, stream: bool) -> None:
-        self._chat = chat
+    def whole(body: bytes) -> Answer:
+        return answer_in(told(read_object(body), "message"))
+
+    return StreamDecoder(read, heard, assemble=lambda: _Told(told), whole=whole) if stream else BodyDecoder(read, whole)
+
+
+class _Told(Assembly):
+    def __init__(self, told: Told) -> None:
+        super().__init__()
         self._told = told
-        self._stream = stream
-        self._begin()
 
-    def _begin(self) -> None:
-        self._answer = EventsOrWhole(stream=self._stream)
-
-    @property
-    def partial(self) -> Message:
-        return self._chat.partial
-
-    def feed(self, chunk: bytes) -> None:
-        self._take(self._answer.feed(chunk))
-
-    def close(self) -> Turn:
-        self._take(self._answer.close())
-        if self._answer.whole is not None:
-            self._chat.feed(self._rewritten(bytes(self._answer.whole)))
-        self._begin()
-        return self._chat.close()
-
-    def _rewritten(self, body: bytes) -> bytes:
-        try:
-            payload = read_json(body.decode("utf-8-sig"))
-        except (BadJson, UnicodeDecodeError):
-            return body
-        return encode_json(self._told(payload, "message")) if isinstance(payload, dict) else body
-
-    def _take(self, events: Iterator[str]) -> None:
-        for event in events:
-            for line in self._lines(event):
-                self._chat.feed(b"data: " + line + b"\n\n")
-
-    def _lines(self, event: str) -> Iterator[bytes]:
-        try:
-            payload: Any = None if event.strip() == DONE else read_json(event)
-        except BadJson:
-            payload = None
-        if not isinstance(payload, dict):
-            yield b"\ndata: ".join(event.encode("utf-8", "surrogatepass").splitlines())
+    def take(self, event: Payload) -> Iterator[Delta]:
+        if isinstance(event, str):
+            yield from super().take(event)
             return
-        yield encode_json(self._told(payload, "delta"))
-        if payload.get("stop") is True:  # llama.cpp's last event: nothing more comes
-            yield DONE.encode()
+        yield from super().take(self._told(event, "delta"))
+        if event.get("stop") is True:  # llama.cpp's last event: nothing more comes
+            yield from super().take(DONE)
 
 
 def _from_completions(payload: JsonObject, kind: str) -> JsonObject:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
+from toolbench.engine.messages import JsonObject
 
+Payload = JsonObject | str  # an event's data: the object that it is, else its text
 DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -13,8 +15,8 @@ _BEFORE = re.compile(rb"(?:\s|%s)*" % _BOM)  # what may stand before an answer
 
 
 class EventReader:
-    """Gives the text of every event's data as soon as it is whole: at its blank line, or at the end of a line that is
-    JSON or [DONE] by itself, since some endpoints leave blank lines out. Comments and other fields are passed over. A
+    """Gives every event's data, read, as soon as it is whole: at its blank line, or at the end of a line that is an
+    object or [DONE] by itself, since some endpoints leave blank lines out. Comments and other fields are passed over. A
     line `error: …` is data too: an old llama.cpp says so what went wrong."""
 
     def __init__(self) -> None:
@@ -23,16 +25,16 @@ class EventReader:
         self._pending: list[str] = []
         self._first = True
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
+    def feed(self, chunk: bytes) -> Iterator[Payload]:
         self._rest += chunk
         yield from self._read(final=False)
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[Payload]:
         """What a last line without an end, or a last event without a blank line, still says."""
         self._rest += b"\n\n"
         yield from self._read(final=True)
 
-    def _read(self, *, final: bool) -> Iterator[str]:
+    def _read(self, *, final: bool) -> Iterator[Payload]:
         at = 0
         while found := _LINE_END.search(self._rest, max(at, self._searched)):
             if found.group() == b"\r" and found.end() == len(self._rest) and not final:
@@ -42,7 +44,7 @@ class EventReader:
         del self._rest[:at]
         self._searched = max(0, len(self._rest) - 1)
 
-    def _take(self, line: bytes) -> Iterator[str]:
+    def _take(self, line: bytes) -> Iterator[Payload]:
         if self._first:
             line, self._first = line.removeprefix(_BOM), False
         if not line:
@@ -54,28 +56,32 @@ class EventReader:
         text = value.decode("utf-8", "replace").removeprefix(" ")
         if name == b"error":
             text = f'{{"error":{text}}}'
-        if not self._pending and is_whole(text):
-            yield text
-        else:
+        payload = _read(text)
+        if self._pending or not _is_whole(payload):
             self._pending.append(text)
+        else:
+            yield payload
 
-    def _flush(self) -> Iterator[str]:
+    def _flush(self) -> Iterator[Payload]:
         lines, self._pending = self._pending, []
-        together = "\n".join(lines)
-        yield from ([together] if len(lines) < 2 or is_whole(together) else lines) if lines else ()
+        if len(lines) < 2:
+            yield from lines
+            return
+        together = _read("\n".join(lines))
+        yield from [together] if _is_whole(together) else map(_read, lines)
 
 
 class EventsOrWhole:
-    """Reads an answer that was asked for as a `stream`: its events or, where it came in one piece all the same, its
-    bytes in `whole`, which is None for events. What was not asked for so is whole whatever it says."""
+    """Reads an answer that was asked for as a stream: its events or, where it came in one piece all the same, its
+    bytes in `whole`, which is None for events."""
 
-    def __init__(self, *, stream: bool = True) -> None:
-        self.whole: bytearray | None = None if stream else bytearray()
+    def __init__(self) -> None:
+        self.whole: bytearray | None = None
         self._events = EventReader()
-        self._undecided = stream
+        self._undecided = True
         self._head = b""
 
-    def feed(self, chunk: bytes) -> Iterator[str]:
+    def feed(self, chunk: bytes) -> Iterator[Payload]:
         """The events that became whole with this chunk."""
         if self._undecided:
             chunk = _BEFORE.sub(b"", self._head + chunk, count=1)
@@ -90,16 +96,28 @@ class EventsOrWhole:
         self.whole += chunk
         return iter(())
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[Payload]:
         """What the last events still say."""
         return self._events.close()
 
 
-def is_whole(text: str) -> bool:
-    """Whether an event's data needs no further line."""
-    if text.strip() == DONE:
-        return True
+def is_broken(text: str) -> bool:
+    """Whether the text of an event is neither JSON nor [DONE]."""
     try:
-        return isinstance(read_json(text), dict)
+        read_json(text)
     except BadJson:
-        return False
+        return not _is_whole(text)
+    return False
+
+
+def _read(text: str) -> Payload:
+    try:
+        value = read_json(text)
+    except BadJson:
+        return text
+    return value if isinstance(value, dict) else text
+
+
+def _is_whole(payload: Payload) -> bool:
+    """Whether an event's data needs no further line."""
+    return isinstance(payload, dict) or payload.strip() == DONE

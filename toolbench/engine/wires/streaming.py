@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from toolbench.engine.errors import BadJson, MalformedAnswer
+from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Delta
-from toolbench.engine.json_text import read_json, string_in
+from toolbench.engine.json_text import string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn
 from toolbench.engine.wires.answers import Answer, answer_in, decode_answer, error_text
 from toolbench.engine.wires.delta_calls import CallParts, DeltaCalls
 from toolbench.engine.wires.merging import merged
 from toolbench.engine.wires.reading import snippet
-from toolbench.engine.wires.sse import DONE, EventsOrWhole
+from toolbench.engine.wires.sse import DONE, EventsOrWhole, Payload, is_broken
 
 _ONCE = ("model", "provider", "system_fingerprint")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -36,7 +36,7 @@ class Assembles(Protocol):
     @property
     def said(self) -> bool: ...
 
-    def take(self, event: str) -> Iterator[Delta]: ...
+    def take(self, event: Payload) -> Iterator[Delta]: ...
 
     def message(self) -> Message:
         """In chat shape, as far as it came."""
@@ -87,7 +87,7 @@ class StreamDecoder:
         self._begin()
         return self._read(_unstreamed(self._decode_whole(bytes(whole))) if whole is not None else assembly.answer())
 
-    def _take(self, events: Iterator[str]) -> None:
+    def _take(self, events: Iterator[Payload]) -> None:
         for event in events:
             for delta in self._assembly.take(event):
                 self._heard(delta)
@@ -121,25 +121,21 @@ class Assembly:
     def _all_calls(self) -> list[CallParts]:
         return [*([self._older_call] if self._older_call else []), *self._calls.calls]
 
-    def take(self, event: str) -> Iterator[Delta]:
-        if event.strip() == DONE:
-            self._done = True
-            return
-        try:
-            payload = read_json(event)
-        except BadJson:
+    def take(self, event: Payload) -> Iterator[Delta]:
+        if isinstance(event, dict):
+            yield from self._payload(event)
+        elif is_broken(event):
             self._unreadable = self._unreadable or event or "an empty event"
-            return
-        if isinstance(payload, dict):
-            yield from self._payload(payload)
+        elif event.strip() == DONE:
+            self._done = True
 
     def _payload(self, payload: JsonObject) -> Iterator[Delta]:
         for key in _ONCE:
             self._root[key] = self._root.get(key) or payload.get(key)
         self._root["usage"] = payload.get("usage") or self._root.get("usage")
-        choices = payload.get("choices")
-        first = [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
-        choice = next((one for one in first if one.get("index") in (0, None)), {})
+        given = payload.get("choices")
+        choices = given if isinstance(given, list) else []
+        choice = next((one for one in choices if isinstance(one, dict) and one.get("index") in (0, None)), {})
         self._error = self._error or payload.get("error") or choice.get("error")
         if choice:
             yield from self._choice(choice)

@@ -10,7 +10,7 @@ from toolbench.engine.messages import Finding, JsonObject, Message
 from toolbench.engine.wires.answers import Answer, error_text
 from toolbench.engine.wires.anthropic.answers import answer_in, chat_message
 from toolbench.engine.wires.reading import snippet
-from toolbench.engine.wires.sse import DONE
+from toolbench.engine.wires.sse import Payload, is_broken
 
 _SAID = {
     "stream_index_missing": "Parts of content blocks came without an index; the last block was meant.",
@@ -93,14 +93,11 @@ class Assembly:
     def said(self) -> bool:
         return bool(self._blocks)
 
-    def take(self, event: str) -> Iterator[Delta]:
-        try:
-            payload = read_json(event)
-        except BadJson:
-            self._unreadable = self._unreadable or ("" if event.strip() == DONE else event or "an empty event")
-            return
-        if isinstance(payload, dict):
-            yield from self._payload(payload)
+    def take(self, event: Payload) -> Iterator[Delta]:
+        if isinstance(event, dict):
+            yield from self._payload(event)
+        elif is_broken(event):
+            self._unreadable = self._unreadable or event or "an empty event"
 
     def _payload(self, payload: JsonObject) -> Iterator[Delta]:
         kind = payload.get("type")
