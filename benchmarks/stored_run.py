@@ -33,7 +33,7 @@ def launched(base_url: str, trials: int, concurrency: int) -> Run:
     )
     model = Model.objects.create(provider=provider, name=MODEL, canonical=MODEL)
     request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)
-    return launch(request, confirmed=True)
+    return launch(request, agreed=sys.maxsize)
 
 
 def await_end(run: Run) -> float:

@@ -1,6 +1,7 @@
 """Runs of the lab for tests: a scripted provider as a row, launches on it, shifts in this process."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,7 @@ def request_for(*models: Model, **fields: Any) -> RunRequest:
 
 
 def launched(*models: Model, **fields: Any) -> Run:
-    return launch(request_for(*models, **fields), confirmed=True)
+    return launch(request_for(*models, **fields), agreed=sys.maxsize)
 
 
 def work(model: Model, *, seconds: float = 30.0) -> int:

@@ -38,7 +38,7 @@ def _tried(category: str, *, breaks: bool = False) -> Run:
     with ScriptedProvider(_plays(category, breaks=breaks)) as provider:
         model = scripted_model(provider)
         (slug,) = Case.objects.values_list("slug", flat=True)
-        run = launch(request_for((slug,), model.pk, 1), confirmed=True)
+        run = launch(request_for((slug,), model.pk, 1))
         work(model)
     return run
 

@@ -62,7 +62,7 @@ def test_golden_calls_pass_and_a_wrong_argument_is_named() -> None:
     with ScriptedProvider(play) as provider:
         model = scripted_model(provider)
         (slug,) = Case.objects.values_list("slug", flat=True)
-        launch(request_for((slug,), model.pk, 2), confirmed=True)
+        launch(request_for((slug,), model.pk, 2))
         work(model)
     page = get_case(slug)
     assert (page.runs[0].answered.k, page.runs[0].answered.n) == (1, 2)

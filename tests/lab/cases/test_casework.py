@@ -1,6 +1,7 @@
 """Cases of one's own, from typing to a verdict, and what stays when they are edited or deleted."""
 
 import json
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +43,7 @@ def saved(draft: Draft = DRAFT) -> Case:
 
 
 def tried(case: Case, model: Model, trials: int = 4) -> Run:
-    run = launch(request_for((case.slug,), model.pk, trials), confirmed=True)
+    run = launch(request_for((case.slug,), model.pk, trials), agreed=sys.maxsize)
     work(model)
     run.refresh_from_db()
     return run
@@ -140,7 +141,7 @@ def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
     with simulation():
         model = persona("wrong-value")
         case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
-        run = launch(replace(request_for((case.slug,), model.pk, 20), seed=7), confirmed=True)
+        run = launch(replace(request_for((case.slug,), model.pk, 20), seed=7), agreed=sys.maxsize)
         work(model)
         run.refresh_from_db()
         (one,) = get_case(case.slug).runs

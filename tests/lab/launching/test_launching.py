@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
@@ -82,14 +83,16 @@ def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
     assert run.finished_at is not None
 
 
-def test_much_that_has_to_be_paid_for_is_confirmed_first() -> None:
+def test_much_that_has_to_be_paid_for_is_agreed_to_first_and_for_no_greater_number() -> None:
     request = request_for(make_model(), trials=300)
     with pytest.raises(ConfirmationNeeded) as needed:
         launch(request)
-    assert needed.value.requests == sum(expand(request).paid_requests.values())
+    assert needed.value.requests == expand(request).most_paid
     assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
-    assert launch(request, confirmed=True).trial_count == 300
+    with pytest.raises(ConfirmationNeeded):
+        launch(replace(request, trials=301), agreed=needed.value.requests)
+    assert launch(request, agreed=needed.value.requests).trial_count == 300
 
 
 def test_a_simulated_model_marks_the_run() -> None:

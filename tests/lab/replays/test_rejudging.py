@@ -194,7 +194,7 @@ def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
     case = add_case(*read_draft(draft("late")))
     with ScriptedProvider(lambda seen: calls(("cancel_order", {"reason": "too late"}))) as provider:
         model = scripted_model(provider)
-        run = launch(request_for((case.slug,), model.pk, 2), confirmed=True)
+        run = launch(request_for((case.slug,), model.pk, 2))
         work(model)
     assert check_run(run.pk).same == 2
     edit_case(case.slug, *read_draft(draft("late", "too late")))

@@ -28,7 +28,7 @@ def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_
     refused = owner_client.post("/runs/new/", asked)
     assert "may cost money" in refused.content.decode()
     assert not Run.objects.exists()
-    owner_client.post("/runs/new/", asked | {"confirmed": str(refused.context["plan"].most_requests)})
+    owner_client.post("/runs/new/", asked | {"agreed": str(refused.context["plan"].most_paid)})
     assert Run.objects.get().trials.count() == 30
 
 

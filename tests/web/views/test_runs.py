@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
@@ -49,12 +50,25 @@ def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(o
     response = owner_client.post("/runs/new/", asked(model, trials="200"))
     assert "may cost money" in response.content.decode()
     assert not Run.objects.exists()
-    owner_client.post("/runs/new/", asked(model, trials="200", confirmed="1"))
+    assert response.context["plan"].most_paid == shown_price(response)
+
+
+def test_a_run_that_grew_after_its_price_was_agreed_to_is_asked_about_again(owner_client: Client) -> None:
+    SamplingProfile.objects.get_or_create(name="default")
+    model = make_model()
+    agreed = shown_price(owner_client.post("/runs/new/", asked(model, trials="200")))
+    Provider.objects.update(max_attempts=F("max_attempts") + 1)
+    response = owner_client.post("/runs/new/", asked(model, trials="200", agreed=str(agreed)))
+    assert shown_price(response) > agreed
     assert not Run.objects.exists()
-    shown = re.search(r'name="confirmed" value="(\d+)"', response.content.decode())
-    assert shown is not None
-    owner_client.post("/runs/new/", asked(model, trials="200", confirmed=shown[1]))
+    owner_client.post("/runs/new/", asked(model, trials="200", agreed=str(shown_price(response))))
     assert Run.objects.count() == 1
+
+
+def shown_price(response: Any) -> int:
+    shown = re.search(r'name="agreed" value="(\d+)"', response.content.decode())
+    assert shown is not None
+    return int(shown[1])
 
 
 @pytest.mark.parametrize(

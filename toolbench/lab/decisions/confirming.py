@@ -15,7 +15,7 @@ from toolbench.lab.decisions.records import frozen_standing, leader_row
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Run, RunConfig
-from toolbench.lab.planning.run_request import ConfigChoice, ConfirmationNeeded, LaunchRefused, RunRequest
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 
 UPPER_P95 = 72  # answers; fewer leave p95 without an upper bound
 MOST_TRIALS = 2000
@@ -60,18 +60,9 @@ def confirm(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: i
         locked = DecisionRecord.objects.select_for_update().get(pk=record.pk)
         if locked.confirmation_id or locked.confirmed:
             raise Unconfirmable("It has its confirmation already: a second try would be a choice among confirmations.")
-        run = _launched(confirmation_request(record, trials=trials), owner, agreed)
+        run = launch(confirmation_request(record, trials=trials), owner=owner, agreed=agreed)
         DecisionRecord.objects.filter(pk=record.pk).update(confirmation=run)
     return run
-
-
-def _launched(request: RunRequest, owner: AbstractBaseUser | None, agreed: int) -> Run:
-    try:
-        return launch(request, owner=owner)
-    except ConfirmationNeeded as needed:
-        if needed.requests > agreed:
-            raise
-        return launch(request, owner=owner, confirmed=True)
 
 
 def confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:

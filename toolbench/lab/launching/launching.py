@@ -16,11 +16,8 @@ from toolbench.lab.launching.expansion import competitors, expand, first_blocks
 from toolbench.lab.launching.run_names import derived_name
 from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
-from toolbench.lab.planning.run_request import (
-    ConfirmationNeeded,
-    Plan,
-    RunRequest,
-)
+from toolbench.lab.planning.paying import check_agreed
+from toolbench.lab.planning.run_request import Plan, RunRequest
 from toolbench.lab.probes.probing import ask_probe
 from toolbench.lab.probes.routes import waiting_models
 from toolbench.lab.processes.waking import wake
@@ -30,11 +27,11 @@ FIRST_PAGE = "first_page"
 LARGEST_SEED = 0x7FFFFFFF  # what every endpoint takes
 
 
-def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confirmed: bool = False) -> Run:
-    """Raises LaunchRefused for what cannot be tried and ConfirmationNeeded when much may have to be paid for."""
+def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
+    """Raises LaunchRefused for what cannot be tried, and ConfirmationNeeded when more paid requests may be sent than
+    without asking, and than were `agreed` to."""
     plan = expand(request)
-    if plan.needs_confirmation and not confirmed:
-        raise ConfirmationNeeded(plan.paid_requests)
+    check_agreed(plan.paid_requests, agreed)
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))

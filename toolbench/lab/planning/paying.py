@@ -33,9 +33,8 @@ def frozen_policy(cell: Cell) -> Policy:
 
 
 def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int | None, agreed: int) -> None:
-    """Raises ConfirmationNeeded when so many more trials of these cells, with these policies, may send more paid
-    requests than are sent without asking, and more than the `agreed` number. `cap_left` are the requests that the
-    run's cap still allows."""
+    """`check_agreed` of the requests that so many more trials of these cells, with these policies, may send at most.
+    `cap_left` are the requests that the run's cap still allows."""
     paid: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:
         config = cell.config
@@ -45,9 +44,14 @@ def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int 
         if is_applicable(policy, scenario):
             messages = 1 + len(scenario.draw(0, kind="parity").further)
             paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts, messages)
-    within = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
-    if needs_asking(within) and sum(within.values()) > agreed:
-        raise ConfirmationNeeded(within)
+    check_agreed({name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}, agreed)
+
+
+def check_agreed(paid: Mapping[str, int], agreed: int) -> None:
+    """Raises ConfirmationNeeded when these paid requests, by the provider's name, are more than are sent without
+    asking, and in all more than the `agreed` number."""
+    if needs_asking(paid) and sum(paid.values()) > agreed:
+        raise ConfirmationNeeded(paid)
 
 
 def needs_asking(paid: Mapping[str, int]) -> bool:

@@ -169,6 +169,11 @@ class Plan:
     paid_requests: dict[str, int]
     needs_confirmation: bool
 
+    @property
+    def most_paid(self) -> int:
+        """What has to be agreed to."""
+        return sum(self.paid_requests.values())
+
 
 class ConfirmationNeeded(Exception):
     """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""

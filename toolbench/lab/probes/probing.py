@@ -15,8 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.planning.paying import FREE_KINDS, needs_asking
-from toolbench.lab.planning.run_request import ConfirmationNeeded
+from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
 from toolbench.lab.probes.probe_storing import Claimed, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
@@ -66,8 +65,7 @@ def ask_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
     paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MOST_REQUESTS}
-    if needs_asking(paid) and sum(paid.values()) > agreed:
-        raise ConfirmationNeeded(paid)
+    check_agreed(paid, agreed)
     with transaction.atomic():
         return [
             ask_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models

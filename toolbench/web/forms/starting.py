@@ -1,5 +1,6 @@
 """What becomes of a form that asks for a run: the run, or a plan of it to agree to."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django import forms
@@ -9,6 +10,7 @@ from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Run
 from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused, Plan, RunRequest
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.forms.refusals import show_refusal
 
 
@@ -18,23 +20,22 @@ class Answer:
 
     run: Run | None = None
     plan: Plan | None = None
-    confirmed: bool = False  # the plan, as it stands
+    agreed: bool = False  # to all that the plan may have to pay for
 
 
 def answer_to(form: forms.Form, asked: RunRequest | None, *, start: bool, owner: User | None) -> Answer:
     """Starts the run that the form asks for, or only plans it; neither where it asks for none. What the lab refuses is
-    added to the form. Whoever agrees to what may cost money agrees to the number of requests that was shown, and not
-    to another."""
+    added to the form. Whoever agrees to what may cost money agrees to the number of paid requests that was shown, and
+    to no greater one."""
     if asked is None:
         return Answer()
+    agreed = whole_number(form.data.get("agreed", "")) or 0
     try:
+        if start:
+            with suppress(ConfirmationNeeded):
+                return Answer(run=launch(asked, owner=owner, agreed=agreed))
         plan = expand(asked)
-        confirmed = form.data.get("confirmed") == str(plan.most_requests)
-        if start and (confirmed or not plan.needs_confirmation):
-            return Answer(run=launch(asked, owner=owner, confirmed=confirmed))
     except LaunchRefused as refused:
         show_refusal(form, refused)
         return Answer()
-    except ConfirmationNeeded:  # what it may cost has changed since the plan was made
-        return Answer(plan=plan)
-    return Answer(plan=plan, confirmed=confirmed)
+    return Answer(plan=plan, agreed=agreed >= plan.most_paid)

@@ -37,7 +37,7 @@ def new(request: HttpRequest) -> HttpResponse:
     answer = answer_to(form, wish, start=request.method == "POST", owner=owner_of(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    context: dict[str, object] = {"form": form, "plan": answer.plan, "confirmed": answer.confirmed}
+    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
     context["asked"] = request.method == "POST"
     if wish and answer.plan:
         context["forecast"] = forecast_plan(answer.plan, wish)

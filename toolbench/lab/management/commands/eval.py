@@ -64,12 +64,14 @@ class Command(BaseCommand):
     def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
         check_reachable(asked.models)
         self._say(*asked.notes, *plan_lines(expand(asked.request)))
-        try:
-            return launch(asked.request, confirmed=yes)
-        except ConfirmationNeeded as needed:
-            if not _agreed(str(needed)):
-                raise EvalRefused(f"{needed} Add --yes.") from needed
-            return launch(asked.request, confirmed=True)
+        agreed = 0
+        while True:
+            try:
+                return launch(asked.request, agreed=agreed)
+            except ConfirmationNeeded as needed:
+                if not (yes or _says_yes(str(needed))):
+                    raise EvalRefused(f"{needed} Add --yes.") from needed
+                agreed = needed.requests
 
     def _work(self, run: Run) -> None:
         """Until nothing of the run is under way. The first Ctrl-C lets trials in flight end, the second queues them
@@ -115,7 +117,7 @@ def _verbosity(given: int) -> int:
     return int(variable) if given == 1 and variable in ("0", "1", "2") else given
 
 
-def _agreed(question: str) -> bool:
+def _says_yes(question: str) -> bool:
     return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
