@@ -10,6 +10,16 @@ from toolbench.engine.messages import Finding, JsonObject
 from toolbench.engine.partial_json import read_partial
 
 CUT = "call_cut"
+EXAMPLE_CALL = formats.TextCall("get_weather", {"city": "Oslo"}, id="call_1")
+EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    },
+)
 MOST_TEXT = 8_000  # characters; every one is read by some sixty formats
 
 
@@ -59,6 +69,12 @@ def read_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Readi
         others=tuple(sorted(saw, key=lambda one: (not one.calls, one.formats))),
         blind=tuple(name for one, names in alike.items() if not one.saw for name in names),
     )
+
+
+def example_of(format: str) -> str | None:
+    """How the format writes a call of the example's tool; None for a format that nobody knows."""
+    known = format in formats.names() and format != formats.AUTO
+    return formats.render([EXAMPLE_CALL], format=format) if known else None
 
 
 def _reading(name: str, text: str, tools: Sequence[JsonObject]) -> Reading:

@@ -30,6 +30,15 @@ def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None
     assert "0 calls" in unknown.partition("</section>")[0]
 
 
+def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_client: Client) -> None:
+    form = owner_client.get("/formats/?family=hermes").context["form"]
+    shown = owner_client.post("/formats/", form.initial).content.decode()
+    assert form.initial["text"].startswith("<tool_call>")
+    assert "1 call" in shown.partition("</section>")[0]
+    for unknown in ("auto", "nobody", "\0"):
+        assert not owner_client.get("/formats/", {"family": unknown}).context["form"].initial
+
+
 @pytest.mark.parametrize("tools", ["{", "{}", "[1]", "[" * 100_000, '[{"function": {"name": 1}}]'])
 def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools: str) -> None:
     response = owner_client.post("/formats/", {"text": "kept", "tools": tools})

@@ -5,6 +5,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
+from toolbench.lab.probes.compatibility import get_families
 from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS
 
 pytestmark = pytest.mark.django_db
@@ -145,5 +146,10 @@ def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client
     shown = text(owner_client.get("/families/"))
 
     assert "<code>hermes</code>" in shown
+    ways = {row.name: (row.native, row.template, row.grammar) for row in get_families()}
+    assert ways["hermes"] == (True, True, True)
+    assert ways["generic_xml"] == (False, False, True)
+    assert ways["qwen3_coder"] == (True, True, False)
+    assert shown.count("yes, in its own form too") == sum(grammar for _, _, grammar in ways.values())
     assert "vendor/tagged" in shown
     assert "mistral_v13" in shown

@@ -9,9 +9,11 @@ from itertools import groupby
 from toolbench.engine import formats
 from toolbench.engine.capabilities.declared import declared_by
 from toolbench.engine.capabilities.record import Effective, Told
+from toolbench.engine.constrain.forms import form_named
+from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.registry import FORMATS
 from toolbench.engine.formats.turns import TURNS
-from toolbench.engine.formats.values import TextCall
+from toolbench.lab.format_page import EXAMPLE_CALL
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import get_effective, template_of
 from toolbench.lab.probes.model_page import in_words
@@ -44,7 +46,6 @@ COLUMNS = (
     ("honours", "Options honoured"),
     ("ignores", "Options without effect"),
 )
-_SAMPLE = TextCall("get_weather", {"city": "Oslo"}, id="call_1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,13 @@ class ProviderTable:
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """One dialect: whether servers know it, whether we write its turns, how it writes a call, and the models that were
-    seen to use it."""
+    """One dialect: whether servers know it, whether we write its turns, whether a grammar of ours holds a model to it,
+    how it writes a call, and the models that were seen to use it."""
 
     name: str
     native: bool
     template: bool
+    grammar: bool
     sample: str
     models: tuple[Model, ...]
 
@@ -145,11 +147,20 @@ def get_families() -> tuple[FamilyRow, ...]:
             name=form.name,
             native=form.native,
             template=form.name in TURNS,
-            sample=formats.render([_SAMPLE], format=form.name),
+            grammar=_has_grammar(form.name),
+            sample=formats.render([EXAMPLE_CALL], format=form.name),
             models=tuple(users.get(form.name, ())),
         )
         for form in FORMATS
     )
+
+
+def _has_grammar(format: str) -> bool:
+    try:
+        form_named(format)
+    except PlanError:
+        return False
+    return True
 
 
 def _known(name: str, effective: Effective) -> Known:

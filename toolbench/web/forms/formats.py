@@ -1,11 +1,12 @@
 """The format viewer's form: a text, and tools if there are any."""
 
 import json
-from typing import Any
+from typing import Any, Self
 
 from django import forms
+from django.http import QueryDict
 
-from toolbench.lab.format_page import MOST_TEXT
+from toolbench.lab.format_page import EXAMPLE_TOOLS, MOST_TEXT, example_of
 
 TOOLS_HINT = 'An OpenAI tools array: [{"type": "function", "function": {"name": "get_weather"}}]'
 
@@ -18,8 +19,19 @@ class FormatForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )
     tools = forms.CharField(
-        required=False, label="Tools", widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+        required=False,
+        label="Tools",
+        help_text=f"{TOOLS_HINT}. Bare JSON and Python calls are only read for tools that are known.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
+
+    @classmethod
+    def begun(cls, data: QueryDict | None, *, family: str) -> Self:
+        """With the example of the family, where there is one of that name."""
+        example = example_of(family)
+        if example is None:
+            return cls(data)
+        return cls(data, initial={"text": example, "tools": json.dumps(EXAMPLE_TOOLS, indent=2)})
 
     def clean_tools(self) -> list[dict[str, Any]]:
         written = self.cleaned_data["tools"].strip()

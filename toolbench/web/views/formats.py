@@ -4,14 +4,14 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from toolbench.lab.format_page import read_with_every_format
-from toolbench.web.forms.formats import TOOLS_HINT, FormatForm
+from toolbench.web.forms.formats import FormatForm
 from toolbench.web.pages import page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Nothing is stored and nothing is sent."""
-    form = FormatForm(request.POST or None)
+    """GET shows the form, filled in by ?family=; POST the readings. Nothing is stored and nothing is sent."""
+    form = FormatForm.begun(request.POST or None, family=request.GET.get("family", ""))
     read = form.is_valid()
     readings = read_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None
-    return page(request, "formats/show.html", {"form": form, "readings": readings, "tools_hint": TOOLS_HINT})
+    return page(request, "formats/show.html", {"form": form, "readings": readings})
