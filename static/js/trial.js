@@ -1,7 +1,7 @@
 // Keys of the trial page: links marked data-key, the two panes, and the rail.
 import { onKey } from "./keys.js";
 
-for (const key of ["j", "k", "f", "b"]) {
+for (const key of ["j", "k", "f", "b", "d"]) {
   onKey(key, () => {
     const link = document.querySelector(`a[data-key="${key}"]`);
     if (!link) return false;

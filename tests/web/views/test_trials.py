@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
 from tests.lab.traces.test_trace import failed_trial
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Trial
@@ -79,3 +79,16 @@ def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client:
 
 def test_an_unknown_trial_is_a_page_that_says_so(owner_client: Client) -> None:
     assert owner_client.get("/trials/424242/").status_code == 404
+
+
+def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    bad, good = make_trial(cell, "fail"), make_trial(cell)
+    make_step(bad, bodies={"facts": {"text": SCRIPT}})
+    make_step(good, bodies={"facts": {"text": "Done."}})
+    recompute_all()
+    text = owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed").content.decode()
+    assert "<script>document" not in text
+    assert 'data-key="d" href="#diff"' in text
+    assert "<ins>Done.</ins>" in text
+    assert 'href="?outcome=fail&amp;level=raw#diff"' in text

@@ -16,24 +16,13 @@ from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
+from toolbench.lab.traces.nearest import nearest_passes
 from toolbench.lab.traces.trial_filter import TrialFilter
 
 MOST_MODELS = 30
 MOST_CLUSTERS = 40
 MOST_SIGHTS = 40
 FAILED = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
-
-# The nearest passing trial: of the same cell, else of the same run and scenario; of the same instance where it can be.
-_NEAREST = """
-SELECT failed.id, near.id FROM lab_trial AS failed, LATERAL (
-    SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
-    JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id
-    WHERE cell.run_id = failed.run_id AND cell.scenario = failed.scenario AND cell.passed > 0
-        AND passed.outcome = 'pass'
-    ORDER BY cell.id = failed.cell_id DESC, (config.provider_name, config.model_name) =
-        (own.provider_name, own.model_name) DESC, passed.instance_seed = failed.instance_seed DESC, passed.id LIMIT 1
-) AS near WHERE failed.id = ANY(%s)
-"""
 
 _SEEN = """
 SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
@@ -221,7 +210,7 @@ def _clusters(query: FailuresQuery) -> tuple[Cluster, ...]:
     lines = list(counted.order_by("-count", "cause_signature")[:MOST_CLUSTERS])
     ids = [line["exemplar"] for line in lines]
     exemplars = Trial.objects.only("sentence", "scenario", "cause").in_bulk(ids)
-    nearest = _nearest(ids)
+    nearest = nearest_passes(ids)
     return tuple(_cluster(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
 
 
@@ -240,12 +229,6 @@ def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, neares
         nearest=nearest.get(trial.pk),
         query=_behind(query, cluster=signature),
     )
-
-
-def _nearest(ids: list[int]) -> Mapping[int, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_NEAREST, [ids])
-        return dict(cursor.fetchall())
 
 
 def _sights(query: FailuresQuery) -> tuple[Sight, ...]:

@@ -32,19 +32,22 @@ class Code:
 def code_of(body: bytes, *, size: int | None = None) -> Code:
     """`body` may be the head of something `size` bytes long. Never raises: what is no JSON is shown as text."""
     whole = len(body) if size is None else size
-    text = body[:MOST_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
+    return _bounded(read_lines(body, whole=whole), whole, cut=whole > len(body[:MOST_BYTES]))
+
+
+def read_lines(body: bytes, *, whole: int) -> Iterator[Line]:
+    """The lines of `body`, the head of something `whole` bytes long; JSON that is there to its end is laid out."""
     value = _parsed(body) if whole == len(body) <= MOST_BYTES else None
-    if value is None:
-        lines: Iterator[Line] = (Line(line) for line in text.splitlines())
-    else:
-        lines = _laid_out(value[0])
-    return _bounded(lines, whole, cut=whole > len(body[:MOST_BYTES]))
+    if value is not None:
+        return laid_out(value[0])
+    text = body[:MOST_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
+    return (Line(line) for line in text.splitlines())
 
 
 def code_of_value(value: Any) -> Code:
     """A JSON value, laid out."""
     size = len(json.dumps(value, default=str))
-    return _bounded(_laid_out(value), size, cut=False)
+    return _bounded(laid_out(value), size, cut=False)
 
 
 def compared(left: Code, right: Code) -> tuple[Code, Code]:
@@ -81,11 +84,12 @@ def _bounded(lines: Iterator[Line], size: int, *, cut: bool) -> Code:
         if len(kept) == MOST_LINES:
             return Code(tuple(kept), size, cut=True)
         long = len(line.text) > LONGEST_LINE
-        kept.append(replace(line, text=_without_nul(line.text[:LONGEST_LINE]) + (" …" if long else "")))
+        kept.append(replace(line, text=printable(line.text[:LONGEST_LINE]) + (" …" if long else "")))
     return Code(tuple(kept), size, cut=cut)
 
 
-def _without_nul(text: str) -> str:
+def printable(text: str) -> str:
+    """`text` as a page takes it: NUL and lone surrogates are written out."""
     return text.replace("\0", "␀").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -96,7 +100,7 @@ def _parsed(body: bytes) -> tuple[Any] | None:
         return None
 
 
-def _laid_out(value: Any) -> Iterator[Line]:
+def laid_out(value: Any) -> Iterator[Line]:
     """Two spaces a level; what is nested deeper than a page is wide stays on one line."""
     yield from _part(value, path="$", lead="", depth=0, tail="")
 

@@ -39,12 +39,11 @@ class RepeatFold:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """`distinct` answers of them all; `passing` is a trial of the cell that passed, None where none did."""
+    """`distinct` answers of them all."""
 
     every: tuple[Repeat, ...]
     folds: tuple[RepeatFold, ...]
     distinct: int
-    passing: int | None
 
 
 def get_repeats(trial: Trial) -> Repeats:
@@ -55,7 +54,6 @@ def get_repeats(trial: Trial) -> Repeats:
         every=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in every),
         folds=_folds([one for one in every if one.state == Trial.State.DONE], trial),
         distinct=_distinct(one for one in every if one.state == Trial.State.DONE),
-        passing=next((one.pk for one in every if one.outcome == Trial.Outcome.PASS), None),
     )
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import BinaryField, Count, F, Func, IntegerField, Value
+from django.db.models import Count
 
 from toolbench.evals.judging import failures
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally
-from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.support import support_sentence
 from toolbench.lab.replays.rejudging import get_judgements
-from toolbench.lab.steps.facts import load
+from toolbench.lab.traces.heads import BODY_HEAD, read_bodies, read_facts
 from toolbench.lab.traces.neighbours import Neighbours, get_neighbours
 from toolbench.lab.traces.rail import Facts, RailStep, RailTurn, build_rail, chosen_line, first_bad_key
 from toolbench.lab.traces.repeats import Repeat, RepeatFold, get_repeats
@@ -21,9 +21,6 @@ from toolbench.lab.traces.trials import mark
 
 MOST_STEPS = 400
 DROPPED = "tools_dropped"
-BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
-MOST_FACTS = 400_000  # bytes of one step's facts
-MOST_FACTS_READ = 4_000_000  # bytes of facts read for a page: of the earliest steps, and of the chosen step's turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,6 @@ class Trace:
     distinct: int  # answers of all repeats
     answered: Rate
     delivered: Rate
-    passing: int | None
     judgements: tuple[Judgement, ...]
     support: str  # who said, before the first request, whether the model calls tools
 
@@ -83,7 +79,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MOST_STEPS + 1])
     current = steps[:MOST_STEPS]
-    facts = _facts(current, _wanted_turn(current, trial, key))
+    facts = read_facts(current, _wanted_turn(current, trial, key))
     rail = build_rail(current, facts)
     first_bad = first_bad_key(trial, rail)
     chosen = chosen_line(rail, key, first_bad)
@@ -115,7 +111,6 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         distinct=repeats.distinct,
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
-        passing=repeats.passing,
         judgements=get_judgements(trial),
         support=support_sentence(trial.config.support),
     )
@@ -157,37 +152,13 @@ def _wanted_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
     return turns.get(named, turns.get(str(trial.first_bad_ordinal)))
 
 
-def _facts(steps: Sequence[Step], turn: int | None) -> Facts:
-    """Facts by step id; those of `turn` first, then from the start as far as the bytes go."""
-    size = Func(F("facts"), function="octet_length", output_field=IntegerField())
-    sizes = dict(StepBody.objects.filter(step__in=steps).annotate(size=size).values_list("pk", "size"))
-    kept: list[int] = []
-    left = MOST_FACTS_READ
-    for step in sorted(steps, key=lambda step: (step.turn != turn, step.ordinal)):
-        if sizes.get(step.pk, MOST_FACTS + 1) <= min(left, MOST_FACTS):
-            kept.append(step.pk)
-            left -= sizes[step.pk]
-    rows = StepBody.objects.filter(pk__in=kept).values_list("pk", "facts")
-    return {pk: load(facts) for pk, facts in rows}
-
-
 def _view(chosen: RailStep | None, steps: Sequence[Step], facts: Facts) -> StepView | None:
     if chosen is None:
         return None
     ordinal = int(chosen.key.split(".")[0])
     step = next(step for step in steps if step.ordinal == ordinal)
     beside = [facts.get(one.pk, {}) for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
-    return view_step(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=_bodies(step))
-
-
-def _bodies(step: Step) -> tuple[bytes, bytes]:
-    """The heads of the request and the response."""
-    row = StepBody.objects.filter(pk=step.pk).values_list(_head("request"), _head("response")).first()
-    return (bytes(row[0]), bytes(row[1])) if row else (b"", b"")
-
-
-def _head(name: str) -> Func:
-    return Func(F(name), Value(1), Value(BODY_HEAD), function="substring", output_field=BinaryField())
+    return view_step(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=read_bodies(step))
 
 
 def _earlier(trial: Trial) -> tuple[EarlierExecution, ...]:

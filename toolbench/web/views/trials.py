@@ -10,7 +10,9 @@ from toolbench.lab.failures.trial_causes import get_trial_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.annotating import annotate
+from toolbench.lab.traces.diff_lane import get_diff_lane
 from toolbench.lab.traces.trace import get_trace
+from toolbench.lab.traces.trial_address import TrialAddress
 from toolbench.lab.traces.trial_filter import OUTCOMES, SORTS, TrialFilter
 from toolbench.lab.traces.trials import get_trials
 from toolbench.web.local_paths import local_path
@@ -33,12 +35,13 @@ def list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
-    asked = TrialFilter.from_query(request.GET)
+    here = TrialAddress.from_query(request.GET)
     try:
-        trace = get_trace(trial_id, asked, request.GET.get("step", ""))
+        trace = get_trace(trial_id, here.filter, here.step)
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
-    context = {"trace": trace, "query": asked.query(), "permalink": request.get_full_path()}
+    lane = get_diff_lane(trace.trial, beside=here.beside, level=here.level)
+    context = {"trace": trace, "here": here, "lane": lane, "permalink": request.get_full_path()}
     context |= {"causes": get_trial_causes(trace), "cause": get_cause(trace.trial.cause)}
     return page(request, "trials/show.html", context, part="steps")
 
