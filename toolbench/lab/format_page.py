@@ -31,20 +31,32 @@ class ReadCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What `formats` made of the text, all of them the same. `saw` is false where they took it for plain text. `so_far`
-    is what the JSON of a call that the text breaks off in already says."""
+class Rest:
+    """What `formats` took for no call, all of them the same."""
 
     formats: tuple[str, ...]
-    calls: tuple[ReadCall, ...]
     text: str
     reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The calls that some formats found in the text, all of them the same, and what each left. `so_far` is what the
+    JSON of a call that the text breaks off in already says."""
+
+    calls: tuple[ReadCall, ...]
     findings: tuple[Finding, ...]
-    so_far: str = ""
+    so_far: str
+    rests: tuple[Rest, ...]
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        return tuple(name for rest in self.rests for name in rest.formats)
 
     @property
     def saw(self) -> bool:
-        return bool(self.calls or self.findings or self.reasoning)
+        """False where all of them took it for plain text."""
+        return bool(self.calls or self.findings or any(rest.reasoning for rest in self.rests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +71,23 @@ class Readings:
 
 def read_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Readings:
     """`tools` are in OpenAI's shape; bare JSON and Python calls are only read for known names. Never raises."""
-    readings = [_reading(name, text, tools) for name in formats.names() if name != formats.AUTO]
-    alike: dict[Reading, list[str]] = {}
-    for one in readings:
-        alike.setdefault(replace(one, formats=()), []).extend(one.formats)
-    saw = [replace(one, formats=tuple(names)) for one, names in alike.items() if one.saw]
+    alone = [_reading(name, text, tools) for name in formats.names() if name != formats.AUTO]
+    alike: dict[Reading, list[Rest]] = {}
+    for one in alone:
+        alike.setdefault(replace(one, rests=()), []).extend(one.rests)
+    readings = [replace(one, rests=_together(rests)) for one, rests in alike.items()]
     return Readings(
         auto=_reading(formats.AUTO, text, tools),
-        others=tuple(sorted(saw, key=lambda one: (not one.calls, one.formats))),
-        blind=tuple(name for one, names in alike.items() if not one.saw for name in names),
+        others=tuple(sorted((one for one in readings if one.saw), key=lambda one: (not one.calls, one.formats))),
+        blind=tuple(name for one in readings if not one.saw for name in one.formats),
     )
+
+
+def _together(rests: Sequence[Rest]) -> tuple[Rest, ...]:
+    alike: dict[Rest, list[str]] = {}
+    for rest in rests:
+        alike.setdefault(replace(rest, formats=()), []).extend(rest.formats)
+    return tuple(replace(rest, formats=tuple(names)) for rest, names in alike.items())
 
 
 def example_of(format: str) -> str | None:
@@ -84,12 +103,10 @@ def _reading(name: str, text: str, tools: Sequence[JsonObject]) -> Reading:
     parsed = decoder.close()
     is_cut = any(finding.code == CUT for finding in parsed.findings)
     return Reading(
-        formats=(name,),
         calls=tuple(ReadCall(call.id, call.name, _json(call.arguments)) for call in parsed.calls),
-        text=parsed.text,
-        reasoning=parsed.reasoning,
         findings=parsed.findings,
         so_far=_so_far(begun) if is_cut else "",
+        rests=(Rest((name,), parsed.text, parsed.reasoning),),
     )
 
 

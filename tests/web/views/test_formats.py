@@ -39,6 +39,18 @@ def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_cli
         assert not owner_client.get("/formats/", {"family": unknown}).context["form"].initial
 
 
+def test_formats_that_find_the_same_calls_stand_together_with_what_each_left(owner_client: Client) -> None:
+    readings = owner_client.post("/formats/", {"text": f"<think>so</think>Yes.{HERMES}", "tools": TOOLS}).context[
+        "readings"
+    ]
+    one = next(reading for reading in readings.others if "hermes" in reading.formats)
+    assert "qwen3_coder" in one.formats, "the same call, read by its own tag"
+    left = {name: rest.text for rest in one.rests for name in rest.formats}
+    assert left["hermes"] == "Yes."
+    assert "<tool_call>" in left["json"]
+    assert len([reading for reading in readings.others if reading.calls == one.calls]) == 1
+
+
 @pytest.mark.parametrize("tools", ["{", "{}", "[1]", "[" * 100_000, '[{"function": {"name": 1}}]'])
 def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools: str) -> None:
     response = owner_client.post("/formats/", {"text": "kept", "tools": tools})
