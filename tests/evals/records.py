@@ -1,12 +1,13 @@
 """Hand-made records of trials, in the shape the loop hands over."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
-from toolbench.engine.messages import Envelope, Finding, SchemaError, ToolCall, Turn, Usage
+from toolbench.engine.messages import Envelope, Finding, JsonObject, SchemaError, ToolCall, Turn, Usage
+from toolbench.evals.agents.world import columns_of
 from toolbench.evals.trials import Workspace
 
 
@@ -65,3 +66,14 @@ def ended(*turns: TurnRecord, end: End = End.FINAL, error: ExchangeError | None 
     """The record with the last answer's text as its final text."""
     last = turns[-1].answer if turns else None
     return Ended(end, last.text if last else "", (), turns, Usage(), error=error)
+
+
+def right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
+    """What the agent should pass, from an instance's values."""
+    rest = [one for one in columns_of(values["workspace_id"]) if one not in values["columns"]]
+    return {
+        "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},
+        "table": {"relevant_tables": values["tables"], "reasoning": "by its words"},
+        "column": {"relevant_columns": values["columns"], "irrelevant_columns": rest, "reasoning": "by its words"},
+        "sql": {"sql_query": values["sql"], "explanation": "one value", "tables_used": values["tables"]},
+    }[agent]

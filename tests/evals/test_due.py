@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.evals.causes.test_classifying import steps
-from tests.evals.records import calling, result, saying
+from tests.evals.records import calling, result, right_arguments, saying
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import SchemaError
 from toolbench.evals import scenarios
@@ -15,7 +15,6 @@ from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.due import Due, Graded, grade
 from toolbench.evals.own.definition import Expected, ExpectedCall, OwnCase
 from toolbench.evals.own.scenario import OwnScenario
-from toolbench.evals.scenarios.agents import right_arguments
 from toolbench.evals.trials import PARITY, Scenario
 
 

@@ -1,7 +1,6 @@
 """The case study's models, sampling profiles and strategies."""
 
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cache
 
 from toolbench.engine.messages import JsonObject
@@ -39,9 +38,6 @@ class CatalogueProfile:
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.tags)
-
-    def applies(self, model: str) -> bool:
-        return fnmatchcase(model, self.applies_to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The case study's published matrix: figures from elsewhere, with their date, never mixed with measured ones."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,11 +58,6 @@ class Snapshot:
     scenarios: dict[str, Count]
     cells: tuple[Cell, ...]
     recommendations: tuple[Recommendation, ...]
-
-
-def total(counts: Iterable[Count]) -> Count:
-    listed = list(counts)
-    return sum(ok for ok, _ in listed), sum(runs for _, runs in listed)
 
 
 @cache

@@ -1,8 +1,14 @@
-from toolbench.engine.capabilities.declared import declared_by, templates
+import json
+from importlib import resources
+
+from toolbench.engine.capabilities.declared import declared_by
+
+FACTS = resources.files("toolbench.engine").joinpath("data", "capabilities.json").read_text("utf-8")
+TEMPLATES = tuple(json.loads(FACTS)["providers"])
 
 
 def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
-    for template in templates():
+    for template in TEMPLATES:
         told = declared_by(template)
         assert told is not None
         assert told.capabilities.known()
@@ -11,7 +17,7 @@ def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
 
 
 def test_whether_a_model_calls_tools_is_never_declared_for_a_whole_provider() -> None:
-    assert all(told.capabilities.supports_tool_use is None for told in map(declared_by, templates()) if told)
+    assert all(told.capabilities.supports_tool_use is None for told in map(declared_by, TEMPLATES) if told)
 
 
 def test_who_says_nothing_declares_nothing() -> None:

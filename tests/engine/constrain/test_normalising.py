@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.engine.constrain.answers import answers_of, as_schema
 from toolbench.engine.constrain.dialects import DIALECTS, GBNF, LLGUIDANCE, PLAIN, SCHEMA, STRICT, TGI, Dialect, Limits
-from toolbench.engine.constrain.normalising import MOST_PARTS, NOTHING_MORE, Normaliser
+from toolbench.engine.constrain.normalising import MOST_PARTS, Normaliser
 from toolbench.engine.errors import PlanError
 
 LIMITS = Limits()
@@ -215,7 +215,8 @@ def test_references_that_multiply_without_measure_are_refused() -> None:
 
 @pytest.mark.parametrize("parameters", [{}, None, {"type": "object"}, {"type": "object", "properties": {}}])
 def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, Any] | None) -> None:
-    assert Normaliser(SCHEMA, LIMITS).arguments({"name": "f", "parameters": parameters}, 0) == NOTHING_MORE
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert Normaliser(SCHEMA, LIMITS).arguments({"name": "f", "parameters": parameters}, 0) == empty
 
 
 def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None:

@@ -4,9 +4,11 @@ import json
 import re
 from importlib import resources
 
-from toolbench.evals.causes.wire_causes import COLUMNS, GROUPS, all_causes, mapped, taxonomy_version
+from toolbench.evals.causes.wire_causes import all_causes, mapped, taxonomy_version
 from toolbench.evals.judging.failures import all_classes
 
+GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
+COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
 PUBLISHED = {
     1: "never_sent our_error connection_failed read_timeout rate_limited access_refused route_unknown server_failed "
     "not_an_answer exchange_failed deadline_passed tools_refused tools_dropped request_refused context_overflow "

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
+from tests.evals.records import calling, ended, failing, result, right_arguments, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.agents.judging import ORDER, TOOLS
 from toolbench.evals.judging import failures, judging
-from toolbench.evals.scenarios.agents import right_arguments
 from toolbench.evals.trials import Verdict
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)

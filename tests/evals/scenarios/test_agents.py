@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, saying
+from tests.evals.records import calling, ended, failing, right_arguments, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.agents.judging import ORDER, TOOLS
-from toolbench.evals.scenarios.agents import right_arguments
 from toolbench.evals.trials import DRAWN
 
 AGENTS = [scenario for scenario in scenarios.all() if scenario.group == "agents"]

@@ -8,6 +8,7 @@ from tests.lab.benches import request_for
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import filters, scenarios
+from toolbench.evals.published import snapshots
 from toolbench.lab.catalogue import load
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.models import Model, Preset, SamplingProfile
@@ -22,7 +23,7 @@ def refusal(request: RunRequest) -> dict[str, list[str]]:
     return refused.value.errors
 
 
-def test_the_case_studys_filter_gives_29_pairs_and_1450_trials() -> None:
+def test_the_case_studys_filter_gives_the_29_published_pairs_and_1450_trials() -> None:
     load()
     words = "default,recommended,conversation,creative,tool_calling"
     profiles = filters.choose(case_study.profiles(), words, names=lambda profile: profile.names)
@@ -35,14 +36,17 @@ def test_the_case_studys_filter_gives_29_pairs_and_1450_trials() -> None:
         )
     )
     assert (len(plan.configs), len(plan.cells), plan.trials) == (29, 145, 1450)
+    pairs = {(config.model_name, config.profile) for config in plan.configs}
+    assert pairs == {(cell.model, cell.profile) for cell in snapshots()[0].cells}
 
 
-def test_a_model_whose_profiles_do_not_apply_gets_the_default_one() -> None:
+@pytest.mark.parametrize("name", ["vendor/a", "Qwen/a"])
+def test_a_model_whose_profiles_do_not_apply_gets_the_default_one(name: str) -> None:
     SamplingProfile.objects.create(name="for-qwen", applies_to="qwen/*", options={"temperature": 0.7})
-    plan = expand(request_for(make_model("vendor/a"), profiles=("for-qwen",)))
+    plan = expand(request_for(make_model(name), profiles=("for-qwen",)))
     assert [config.profile for config in plan.configs] == ["default"]
     assert [(item.what, item.why) for item in plan.skipped] == [
-        ("vendor/a · for-qwen", "The profile applies to qwen/* only.")
+        (f"{name} · for-qwen", "The profile applies to qwen/* only.")
     ]
 
 

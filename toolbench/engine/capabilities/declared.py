@@ -16,11 +16,6 @@ def declared_by(template: str) -> Told | None:
     return _all().get(template)
 
 
-def templates() -> tuple[str, ...]:
-    """Those of whom something is declared."""
-    return tuple(_all())
-
-
 @cache
 def _all() -> dict[str, Told]:
     facts: JsonObject = json.loads(_FACTS.read_text("utf-8"))

@@ -39,7 +39,6 @@ IMPLIED = {
     "exclusiveMaximum": "number",
     "multipleOf": "number",
 }
-NOTHING_MORE: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
 NULL: JsonObject = {"type": "null"}
 
 

@@ -6,9 +6,6 @@ from functools import cache
 
 from toolbench.evals.tables import frozen_row, read_table
 
-GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
-COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
-
 
 @dataclass(frozen=True, slots=True)
 class WireCause:

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.agents import judging as agent_judging
-from toolbench.evals.agents.world import AgentWorkspace, columns_of, world
+from toolbench.evals.agents.world import AgentWorkspace, world
 from toolbench.evals.due import Due
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.packs import filled
@@ -73,17 +72,6 @@ class AgentScenario:
 
 def load() -> tuple[AgentScenario, ...]:
     return tuple(AgentScenario(**row) for row in _texts()["scenarios"])
-
-
-def right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
-    """What the agent should pass, from an instance's values."""
-    rest = [one for one in columns_of(values["workspace_id"]) if one not in values["columns"]]
-    return {
-        "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},
-        "table": {"relevant_tables": values["tables"], "reasoning": "by its words"},
-        "column": {"relevant_columns": values["columns"], "irrelevant_columns": rest, "reasoning": "by its words"},
-        "sql": {"sql_query": values["sql"], "explanation": "one value", "tables_used": values["tables"]},
-    }[agent]
 
 
 def _wanted(question: JsonObject) -> JsonObject:

@@ -1,6 +1,5 @@
 """Cases of one's own: saving, editing, deleting, and trying one or a whole set."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -10,7 +9,6 @@ from django.db.models.functions import Now
 from django.utils.text import slugify
 
 from toolbench.evals.own.definition import OwnCase, case_text
-from toolbench.evals.own.reading import case_of
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.steps.facts import column_text
@@ -39,11 +37,6 @@ def find_case(slug: str) -> Case:
     if case is None:
         raise NoSuchCase(f"There is no case {slug}; it may have been deleted.")
     return case
-
-
-def newest(case: Case) -> OwnCase:
-    """What the case says now."""
-    return case_of(json.loads(case.versions.get(number=case.current).definition))
 
 
 def add_case(title: str, told: OwnCase, filing: Filing = Filing()) -> Case:

@@ -32,8 +32,6 @@ _COMPARED: Mapping[str, tuple[str, ...]] = {"File": ("name", "content"), "Direct
 _STATELESS = "MathAPI"
 _MEMORY = 2 * 1024**3  # bytes
 
-Call = tuple[str, dict[str, Any]]
-
 
 def main() -> None:
     if sys.platform == "linux":
