@@ -1,5 +1,7 @@
 """What a rule chooses, and when nothing may be called a winner."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,14 @@ def test_cheapest_goes_by_the_interval_of_dollars_per_success() -> None:
 
 def test_the_front_keeps_whom_nobody_beats() -> None:
     assert front({"a": (1.0, 3.0), "b": (2.0, 2.0), "c": (2.0, 3.0), "d": (1.0, 3.0)}) == {"a", "b", "d"}
+
+
+def test_only_those_that_meet_the_rule_stand_on_the_front() -> None:
+    refused, undecided = measured("refused", 10, passed=20), measured("undecided", 20, passed=93)
+    assert decide([refused, undecided, measured("sure", 2000)], RULE).front == {"sure"}
+    assert not decide([refused, undecided], RULE).front
+    by_hand = replace(measured("added to", 900), by_hand=1)
+    assert decide([refused, by_hand], RULE).front == {"added to"}
 
 
 def test_the_interval_of_dollars_per_success_covers_as_it_says() -> None:

@@ -27,6 +27,10 @@ def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Clie
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
     assert "Refused for delivery: 12 of 76 trials brought no answer (rate_limited × 12)." in text
     assert 'data-reason="delivery"' in text
+    kept, refused = text.split('id="refused-title"')
+    assert kept.count("on the front") == 1
+    assert "on the front" not in refused.split("<table", 1)[1]
+    assert "vendor/fast" in refused.split("<table", 1)[1]
 
 
 def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_client: Client) -> None:

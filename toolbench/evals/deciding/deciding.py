@@ -29,8 +29,8 @@ _ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
 class Decision:
     """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
     unclear; confirm, the leader's trials may not decide (added by hand, or stopped when decided). `front` holds the
-    keys of those that no other beats in everything. `chosen_among`: how many were looked at; a winner among several
-    has to be confirmed on fresh trials."""
+    keys of those that qualify, or would on fresh trials where none does, and that no other of them beats in everything.
+    `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh trials."""
 
     rule: Rule
     standings: tuple[Standing, ...]
@@ -49,13 +49,13 @@ def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
     """Qualified ones first, the best of what is wanted first."""
     standings = tuple(sorted((stand(one, rule) for one in measured), key=lambda one: _place(one, rule)))
     able = [one for one in standings if one.state == "qualified"]
-    by_hand = next((one for one in standings if one.state == BY_HAND), None)
-    if not able and by_hand is not None:
-        sentence = f"{by_hand.measured.label} would qualify, but not by such trials: only fresh ones may say so."
-        return Decision(rule, standings, pareto(standings), CONFIRM, by_hand, sentence, len(standings))
+    by_hand = [one for one in standings if one.state == BY_HAND]
+    if not able and by_hand:
+        sentence = f"{by_hand[0].measured.label} would qualify, but not by such trials: only fresh ones may say so."
+        return Decision(rule, standings, pareto(by_hand), CONFIRM, by_hand[0], sentence, len(standings))
     leader = able[0] if able else None
     verdict, sentence = _verdict(able, standings, rule)
-    return Decision(rule, standings, pareto(standings), verdict, leader, sentence, len(standings))
+    return Decision(rule, standings, pareto(able), verdict, leader, sentence, len(standings))
 
 
 def wanted(standing: Standing, rule: Rule) -> Span | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolbench.evals.deciding.deciding import Decision, decide, wanted
-from toolbench.evals.deciding.qualifying import Span, Standing
+from toolbench.evals.deciding.qualifying import REFUSED, Span, Standing
 from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import Candidate, Pool, get_pool
@@ -45,6 +45,14 @@ class DecidePage:
     decision: Decision
     rows: tuple[DecideRow, ...]
     runs: tuple[Run, ...]
+
+    @property
+    def kept(self) -> tuple[DecideRow, ...]:
+        return tuple(row for row in self.rows if row.standing.state != REFUSED)
+
+    @property
+    def refused(self) -> tuple[DecideRow, ...]:
+        return tuple(row for row in self.rows if row.standing.state == REFUSED)
 
     @property
     def leader(self) -> DecideRow | None:
