@@ -10,11 +10,15 @@ TOO_LARGE = "too_large"
 _FENCE = "```"
 
 
-def read_arguments(raw: object, max_bytes: int) -> ReadArguments:
+def read_arguments(raw: object, max_bytes: int, *, value: object = None) -> ReadArguments:
     """No arguments and blank text are an empty object. A text may stand in a code fence, and may hold a JSON text that
-    holds the object (double encoding, once). The limit is exact: `max_bytes` bytes are allowed."""
+    holds the object (double encoding, once). The limit is exact: `max_bytes` bytes are allowed. `value` is what `raw`
+    was written from, where that is known: an object is not read again."""
     if raw is None:
         return ReadArguments(OK, 0, {})
+    if isinstance(raw, str) and isinstance(value, dict):
+        size = utf8_size(raw)
+        return _too_large(size, max_bytes) if size > max_bytes else ReadArguments(OK, size, value)
     if isinstance(raw, str):
         return _from_text(_unfenced(raw.strip()), max_bytes)
     if isinstance(raw, (dict, list)):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, play
 from tests.engine.scripted import plan as planned
+from toolbench.engine.arguments import read_arguments
 from toolbench.engine.events import End
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
@@ -249,3 +250,25 @@ def test_untyped_tagged_values_are_guessed_where_the_policy_says_so(policy: Json
         for guess in (False, True)
     ]
     assert arguments == ['{"x":"3"}', '{"x":3}']
+
+
+@pytest.mark.parametrize("limit", [3, 200_000])
+@pytest.mark.parametrize("method", ["text_json", "constrained", "template"])
+@given(given=st.dictionaries(st.text(), st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text()))
+@settings(max_examples=10)
+def test_a_call_written_in_text_is_read_as_its_written_arguments_are(
+    method: str, limit: int, given: dict[str, Any]
+) -> None:
+    written = json.dumps({"name": TOOLS.definitions[0].name, "arguments": given})
+    said = f"<tool_call>{written}</tool_call>" if method == "template" else written
+    (made,) = read(setup(method=method, text_format="hermes", max_tool_args_bytes=limit), answer(said)).calls
+    assert made.read == read_arguments(made.arguments, limit)
+
+
+def test_calls_that_were_changed_are_read_anew() -> None:
+    use = {"recipient_name": f"functions.{PATCH.name}", "parameters": {"a": 1}}
+    said = json.dumps({"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [use]}})
+    given = setup(method="template", text_format="hermes", tool_call_transforms="multi_tool_use_parallel_to_calls")
+    (made,) = read(given, answer(f"<tool_call>{said}</tool_call>")).calls
+    assert made.read is not None
+    assert made.read.arguments == {"a": 1}

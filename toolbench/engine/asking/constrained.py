@@ -62,7 +62,7 @@ class Constrained:
         made = (
             openai_call(f"constrained_call_{n}", call.name, call.arguments) for n, call in enumerate(calls, start=1)
         )
-        return Read(tuple(made), "", "constrained")
+        return Read(tuple(made), "", "constrained", values=tuple(call.arguments for call in calls))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
         return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)

@@ -2,6 +2,7 @@
 leaves the others alone."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
 from toolbench.engine.asking.read import Read
@@ -31,17 +32,19 @@ def mode_of(method: str) -> str:
     return MODES.get(method, method)
 
 
-def mend_calls(calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool) -> Mended:
+def mend_calls(
+    calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool, values: Sequence[object] = ()
+) -> Mended:
     """`calls` are in OpenAI's shape, asked for in this mode; `cut` says that the answer was ended from outside. What
-    broke off is read but left as it came, so that it is refused."""
+    broke off is read but left as it came, so that it is refused. `values` are those of Read, if any."""
     mended = list(calls)
     reads: list[ReadArguments | None] = []
     changes: list[TransformChange] = []
     findings: list[Finding] = []
     errors: list[ParseError] = []
-    for place, call in enumerate(calls):
+    for place, (call, value) in enumerate(zip_longest(calls, values)):
         written = function_in(call).get("arguments")
-        read = read_arguments(written, policy.max_tool_args_bytes)
+        read = read_arguments(written, policy.max_tool_args_bytes, value=value)
         reads.append(read if written is not None else None)  # an empty object will stand in its place
         if read.status != INVALID_JSON:
             continue

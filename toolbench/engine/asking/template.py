@@ -51,6 +51,7 @@ class Template:
             parsed.findings,
             not_executed=unread and not calls,
             message={**message, "content": parsed.text, **reasoning},
+            values=tuple(call.arguments for call in parsed.calls),
         )
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:

@@ -51,7 +51,8 @@ class TextJson:
         block, call = found[0]
         rest = (text[: block.start] + text[block.end :]).strip()
         findings = tuple(_remarks(block, call, rest, len(found)))
-        return Read((openai_call(CALL_ID, call.name, call.arguments),), rest, "json_fallback", findings)
+        made = openai_call(CALL_ID, call.name, call.arguments)
+        return Read((made,), rest, "json_fallback", findings, values=(call.arguments,))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
         return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)

@@ -7,7 +7,7 @@ no closer is read again once, with that known."""
 from toolbench.engine.formats.collecting import Collecting
 from toolbench.engine.formats.definition import Block, Format, Reading
 from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
-from toolbench.engine.formats.markers import TICKS
+from toolbench.engine.formats.markers import TICKS, markers_of
 from toolbench.engine.formats.tape import Tape
 from toolbench.engine.formats.values import Known, ParsedText, Piece
 from toolbench.engine.formats.vocabulary import vocabulary
@@ -121,7 +121,7 @@ class Decoder:
 
     def _in_reasoning(self) -> bool:
         tape = self._tape
-        found = self._words.thinking[self._inside].find(tape.text, tape.at, final=tape.final)
+        found = self._words.thinking(self._inside).find(tape.text, tape.at, final=tape.final)
         self._out.think(tape.take(found.start))
         if not found.is_marker:
             if tape.final:
@@ -139,7 +139,7 @@ class Decoder:
     def _in_doubt(self) -> bool:
         """A call was opened in reasoning: it is none if the reasoning is closed later."""
         tape = self._tape
-        found = self._words.only[self._inside].find(tape.text, tape.at, final=tape.final)
+        found = markers_of(self._inside).find(tape.text, tape.at, final=tape.final)
         self._held.append(tape.take(found.start))
         if found.is_marker:
             tape.take(found.end)

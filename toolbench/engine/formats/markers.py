@@ -1,12 +1,13 @@
 """Finding markers in a text that is still growing."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 TICKS = "`"
 LONGEST_RUN = 64  # backticks; a longer run counts as several
+SHARED_LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,9 @@ class Markers:
     def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
         wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
         ordered = sorted(wanted, key=len, reverse=True)
-        runs = [f"{TICKS}{{1,{LONGEST_RUN}}}"] if ticks else []
-        self._pattern = re.compile("|".join([*map(re.escape, ordered), *runs]) or r"(?!)")
+        # Where every alternative begins with a plain character, `re` skips to the next of them at once.
+        runs = f"{TICKS}{TICKS}{{0,{LONGEST_RUN - 1}}}" if ticks else ""
+        self._pattern = re.compile("|".join(filter(None, (_one_of(ordered), runs))) or r"(?!)")
         self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
         self._firsts = re.compile("[" + re.escape("".join({word[0] for word in ordered})) + "]") if ordered else None
         self._longest = len(ordered[0]) if ordered else 0
@@ -54,6 +56,26 @@ class Markers:
             if text[candidate.start() :] in self._beginnings:
                 return candidate.start()
         return len(text)
+
+
+def _one_of(words: Sequence[str], levels: int = SHARED_LEVELS) -> str:
+    """A pattern for these words, longest first; those that begin alike share what they begin with."""
+    if levels == 0:
+        return "|".join(map(re.escape, words))
+    alike: dict[str, list[str]] = {}
+    for word in words:
+        alike.setdefault(word[0], []).append(word)
+    return "|".join(_beginning_alike(some, levels) for some in alike.values())
+
+
+def _beginning_alike(words: Sequence[str], levels: int) -> str:
+    columns = zip(*words, strict=False)
+    shared = next((at for at, signs in enumerate(columns) if len(set(signs)) > 1), len(words[-1]))
+    rest = [word[shared:] for word in words if len(word) > shared]
+    if not rest:
+        return re.escape(words[0])
+    optional = "?" if len(rest) < len(words) else ""
+    return f"{re.escape(words[0][:shared])}(?:{_one_of(rest, levels - 1)}){optional}"
 
 
 def _may_grow(word: str) -> bool:

@@ -19,14 +19,16 @@ class Vocabulary:
         self.dropped = frozenset(form.dropped)
         self.reasoning = dict(form.reasoning)
         self.closers = frozenset(self.reasoning.values())
-        openers = [block.opener for block in blocks if not block.bare]
+        self._openers = tuple(block.opener for block in blocks if not block.bare)
         others = [*self.dropped, *self.reasoning, *self.closers]
         self.markers = Markers([*self.blocks, *others], ticks=True)
-        self.lasting = Markers([*openers, *others], ticks=True)
-        self.thinking = {closer: markers_of(closer, *openers) for closer in self.closers}
-        self.only = {closer: markers_of(closer) for closer in self.closers}
+        self.lasting = Markers([*self._openers, *others], ticks=True)
         self.ticks = Markers([], ticks=True)
         self.line_or_ticks = Markers(["\n"], ticks=True)
+
+    def thinking(self, closer: str) -> Markers:
+        """The end of reasoning, and what opens a call before it."""
+        return markers_of(closer, *self._openers)
 
 
 @lru_cache(maxsize=256)

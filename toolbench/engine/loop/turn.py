@@ -110,7 +110,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
     remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     mode = mode_of(setup.asking.method) if with_tools else ""
-    mended = mend_calls(calls if with_tools else (), policy, mode=mode, cut=answer.finish_reason == "length")
+    asked, values = (calls, () if call_changes else read.values) if with_tools else ((), ())
+    mended = mend_calls(asked, policy, mode=mode, cut=answer.finish_reason == "length", values=values)
     shut = frozenset(taken).difference(ids_in([answer.message]))
     kept = [] if answer.cut else _repaired(mended.calls, shut)[: setup.calls_kept]
     return Turn(
