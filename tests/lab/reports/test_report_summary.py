@@ -59,6 +59,18 @@ def test_tools_and_control_are_apart_and_percentiles_mix_them() -> None:
     assert (row["ms_p95"], row["tool_ms_p95"], row["control_ms_p95"]) == (900, 100, 900)
 
 
+def test_percentiles_never_mix_groups_of_scenarios() -> None:
+    config = make_config(make_run())
+    make_trial(make_cell(config), duration_ms=100.0)
+    make_trial(make_cell(config, "chat_only"), duration_ms=200.0)
+    make_trial(make_cell(config, "restraint_plain", scenario_group="restraint"), duration_ms=900.0)
+    row = file(config.run, "summary.json")["models"][0]
+    assert {row[name] for name in ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")} == {None}
+    groups = row["toolbench"]["groups"]
+    found = {name: (one["percentiles"]["ms_p95"], one["percentiles"]["tool_ms_p95"]) for name, one in groups.items()}
+    assert found == {"tools": (200, 100), "restraint": (900, 900)}
+
+
 def test_both_rates_stand_under_our_key_with_their_intervals() -> None:
     config = make_config(make_run())
     make_trials(make_cell(config), **{"pass": 8, "fail": 2, "infra": 10})

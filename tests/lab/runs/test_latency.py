@@ -31,6 +31,16 @@ def test_our_own_deadline_is_no_latency() -> None:
     assert get_latency(cell.run_id).rows[0].times == (1000.0,)
 
 
+def test_groups_of_scenarios_are_timed_apart_and_controls_last() -> None:
+    config = make_config(make_run())
+    make_trial(make_cell(config, "chat_only"), duration_ms=100.0)
+    make_trial(make_cell(config, "restraint_plain", scenario_group="restraint"), duration_ms=200.0)
+    make_trial(make_cell(config), duration_ms=900.0)
+    page = get_latency(config.run_id, "trial", "nonsense")
+    assert (page.groups, page.group, page.rows[0].times) == (("tools", "restraint", "control"), "tools", (900.0,))
+    assert get_latency(config.run_id, "trial", "restraint").rows[0].times == (200.0,)
+
+
 def test_a_lagging_client_is_flagged_from_the_same_lag_on_as_in_the_cells() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, client_lag_ms=80.0)

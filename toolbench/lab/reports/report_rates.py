@@ -44,9 +44,13 @@ def metrics_json(cells: Sequence[Cell]) -> JsonObject:
 
 
 def groups_json(cells: Sequence[Cell]) -> JsonObject:
-    """Rates and metrics by group of scenarios."""
+    """Scenarios, rates and metrics by group."""
     return {
-        name: {"rates": rates_of(members).plain(), "metrics": metrics_json(members)}
+        name: {
+            "scenarios": list(dict.fromkeys(cell.scenario for cell in members)),
+            "rates": rates_of(members).plain(),
+            "metrics": metrics_json(members),
+        }
         for name, members in in_groups(cells).items()
     }
 

@@ -30,6 +30,10 @@ _LANGUAGES = (
 )
 
 
+_TIMES = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
+_NEVER_POOLED = ("ok_rate", "tool_ok_rate", *_TIMES)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
     """One configuration: its label, its rates and metrics by group of scenarios, and what was said of each trial that
@@ -53,8 +57,8 @@ class ConfigReport:
 
 def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
     """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included. Of several
-    groups of scenarios there is no rate."""
-    rates = {"ok_rate": None, "tool_ok_rate": None} if len(report.groups) > 1 else {}
+    groups of scenarios there is no rate and no percentile; `groups` has those of each."""
+    pooled = dict.fromkeys(_NEVER_POOLED) if len(report.groups) > 1 else {}
     return {
         "model": report.label.label,
         "model_base": report.config.model_name,
@@ -68,7 +72,7 @@ def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
         **dict.fromkeys(_LANGUAGES),
         **_counted(report.tool_rows, "tool_"),
         **_counted(report.control_rows, "control_"),
-        **rates,
+        **pooled,
         "scenarios": list(scenarios),
         "run_results": list(report.rows),
         "failure_samples": [row for row in report.rows if not row["ok"]][:SAMPLES],
@@ -88,6 +92,14 @@ def _counted(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
     }
 
 
+def _times(report: ConfigReport, group: JsonObject) -> JsonObject:
+    """The case study's percentiles over the runs of one group."""
+    rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
+    tools = [row for row in rows if not row["toolbench"]["control"]]
+    counted = _counted(rows, "") | _counted(tools, "tool_")
+    return {name: counted[name] for name in _TIMES}
+
+
 def _ours(report: ConfigReport) -> JsonObject:
     config = report.config
     return {
@@ -100,7 +112,7 @@ def _ours(report: ConfigReport) -> JsonObject:
         "true_rates": config.true_rates or None,
         "rates": alone(report.groups, "rates"),
         "metrics": alone(report.groups, "metrics"),
-        "groups": report.groups,
+        "groups": {name: group | {"percentiles": _times(report, group)} for name, group in report.groups.items()},
         "not_pooled": why_not_pooled(report.groups),
         "failure_classes": _failure_classes(report.rows),
     }

@@ -8,6 +8,7 @@ from django.db.models import F
 
 from toolbench.evals.statistics import P95_LEAST, Quantile, quantile
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
+from toolbench.lab.counts.groups import CONTROL, usual_first
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
 
@@ -46,21 +47,32 @@ class LatencyPage:
     runs: tuple[Run, ...]
     metric: str
     metric_title: str
+    group: str
+    groups: tuple[str, ...]
     rows: tuple[LatencyRow, ...]
 
 
-def get_latency(run_id: int | None = None, metric: str = "trial") -> LatencyPage:
-    """The run asked for, else the newest that is neither simulated nor imported. Only trials with an answer count."""
+def get_latency(run_id: int | None = None, metric: str = "trial", group: str = "") -> LatencyPage:
+    """The run asked for, else the newest that is neither simulated nor imported; of its groups of scenarios the one
+    asked for, else the usual one. Only trials with an answer count."""
     metric = metric if metric in METRICS else "trial"
     kept = Run.objects.filter(deleted_at=None).defer("request", "skipped")
     run = kept.filter(pk=run_id).first() if run_id else kept.filter(simulated=False, imported=False).first()
     runs = runs_to_choose(kept, [run.pk] if run else (), newest=MOST_RUNS)
-    rows = tuple(_rows(run, metric)) if run else ()
-    return LatencyPage(run, runs, metric, METRICS[metric][0], rows)
+    groups = _groups(run) if run else ()
+    group = group if group in groups else "".join(groups[:1])
+    rows = tuple(_rows(run, metric, group)) if run else ()
+    return LatencyPage(run, runs, metric, METRICS[metric][0], group, groups, rows)
 
 
-def _rows(run: Run, metric: str) -> Iterable[LatencyRow]:
-    answered = Trial.objects.filter(ANSWERED, run=run)
+def _groups(run: Run) -> tuple[str, ...]:
+    """The usual one first, controls last."""
+    named = run.cells.order_by().values_list("scenario_group", flat=True).distinct()
+    return tuple(sorted(named, key=lambda name: (name == CONTROL, usual_first(name))))
+
+
+def _rows(run: Run, metric: str, group: str) -> Iterable[LatencyRow]:
+    answered = Trial.objects.filter(ANSWERED, run=run, cell__scenario_group=group)
     found = answered.annotate(time=METRICS[metric][1]).exclude(time=None).order_by("position")
     times: dict[int, list[float]] = defaultdict(list)
     for config_id, time in found.values_list("config_id", "time"):

@@ -12,6 +12,7 @@ from toolbench.web.pages import page
 @require_safe
 @with_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    shown = get_latency(whole_number(request.GET.get("run", "")), request.GET.get("metric", "trial"))
+    asked = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
+    shown = get_latency(whole_number(request.GET.get("run", "")), *asked)
     metrics = {name: title for name, (title, _) in METRICS.items()}
     return page(request, "latency/show.html", {"page": shown, "metrics": metrics, "chart": latency_chart(shown)})
