@@ -2,15 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.shifts.execution import Terms, serve
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, calls, says
 
+HELD_SECONDS = 180  # at most; what is held for longer was forgotten
 PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
@@ -31,6 +33,30 @@ def slowly(seconds: float, player: Callable[[Seen], Answer] = plays_well) -> Cal
         return Answer(answer.status, answer.headers, answer.body, delay=seconds)
 
     return play
+
+
+def answers_when(released: threading.Event, seen: Seen) -> Answer:
+    """The head at once, the body when it is released."""
+    body = plays_well(seen).body
+    assert isinstance(body, bytes)
+
+    def later() -> Iterator[bytes]:
+        released.wait(HELD_SECONDS)
+        yield body
+
+    return Answer(headers={"content-type": "application/json"}, body=later(), ending=Ending.CLOSE)
+
+
+class Halfway:
+    """The same answers; every one after the first `quick` is held until `released`."""
+
+    def __init__(self, quick: int) -> None:
+        self.released = threading.Event()
+        self._quick = quick
+
+    def __call__(self, seen: Seen) -> Answer:
+        self._quick -= 1
+        return plays_well(seen) if self._quick >= 0 else answers_when(self.released, seen)
 
 
 def scripted_model(scripted: ScriptedProvider, name: str = "scripted", **fields: Any) -> Model:

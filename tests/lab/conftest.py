@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from tests.lab.benches import plays_well
 from toolbench.providers.scripted import ScriptedProvider
@@ -36,3 +36,15 @@ def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
 
     yield call
     pool.shutdown()
+
+
+def wait_for_a_lock() -> None:
+    """Until another session of this database waits for a lock that is held."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with connection.cursor() as cursor:
+        for _ in range(1500):
+            cursor.execute(waiting)
+            if cursor.fetchone():
+                return
+            cursor.execute("SELECT pg_sleep(0.02), pg_stat_clear_snapshot()")
+    raise AssertionError("nobody waits for a lock")

@@ -58,9 +58,16 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_postgres(self) -> None:
+        """As the supervisor does: one that ends, because what a killed one left still holds its memory, is started
+        again."""
         spec = Spec("postgres", self._postgres.command(), self._postgres.environment, self.folder)
-        self._children["postgres"] = Child(spec, self.folder)
-        wait_until(self._postgres.is_ready)
+
+        def is_ready() -> bool:
+            if "postgres" not in self._children or not self.is_alive("postgres"):
+                self._children["postgres"] = Child(spec, self.folder)
+            return self._postgres.is_ready()
+
+        wait_until(is_ready)
 
     def start_broker(self) -> None:
         spec = Spec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import slowly
+from tests.lab.benches import Halfway
 from tests.lab.stack import Stack, wait_until
 from toolbench.providers.scripted import ScriptedProvider
 
 TRIALS = 24
 STEPS = 5  # of a trial that goes straight: three exchanges, two tools
+QUICK = 36  # answers: eight trials at once hold at most two each without having ended, so six have ended
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +25,21 @@ def stack() -> Iterator[Stack]:
 
 
 @pytest.fixture
-def provider() -> Iterator[ScriptedProvider]:
-    with ScriptedProvider(slowly(0.5)) as scripted:
+def halfway() -> Halfway:
+    return Halfway(QUICK)
+
+
+@pytest.fixture
+def provider(halfway: Halfway) -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(halfway) as scripted:
         yield scripted
 
 
-def wait_for_the_middle(stack: Stack, run_id: int) -> None:
-    """Some trials are done and others are being tried; between two claims there may be none of those."""
-    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count("state = 'running'", run_id) > 0)
+def launched_to_the_middle(stack: Stack, provider: ScriptedProvider) -> int:
+    """A run of which some trials are done and others are being tried, and stay so until their answers are released."""
+    run_id = stack.launch(provider.base_url, TRIALS)
+    wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count("state = 'running'", run_id) == 8)
+    return run_id
 
 
 def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, int]:
@@ -44,24 +52,26 @@ def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, i
     return found
 
 
-def test_a_killed_worker_loses_no_trial_and_counts_none_twice(stack: Stack, provider: ScriptedProvider) -> None:
+def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
+    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+) -> None:
     stack.start_worker("killed")
-    run_id = stack.launch(provider.base_url, TRIALS)
-    wait_for_the_middle(stack, run_id)
+    run_id = launched_to_the_middle(stack, provider)
     stack.kill("killed")
+    halfway.released.set()
     stack.start_worker("next")
     found = assert_every_trial_is_counted_once(stack, run_id)
-    assert found["lost"] > 0
+    assert found["lost"] == 8
     stack.kill("next")
 
 
 def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
-    stack: Stack, provider: ScriptedProvider
+    stack: Stack, provider: ScriptedProvider, halfway: Halfway
 ) -> None:
     stack.start_worker("hearing")
-    run_id = stack.launch(provider.base_url, TRIALS)
-    wait_for_the_middle(stack, run_id)
+    run_id = launched_to_the_middle(stack, provider)
     stack.kill("valkey")
+    halfway.released.set()
     stack.start_broker()
     assert_every_trial_is_counted_once(stack, run_id)
     again = stack.launch(f"{provider.base_url}/", TRIALS)
@@ -70,11 +80,13 @@ def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
     stack.kill("hearing")
 
 
-def test_a_killed_database_is_waited_for_and_nothing_is_lost(stack: Stack, provider: ScriptedProvider) -> None:
+def test_a_killed_database_is_waited_for_and_nothing_is_lost(
+    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+) -> None:
     stack.start_worker("waiting")
-    run_id = stack.launch(provider.base_url, TRIALS)
-    wait_for_the_middle(stack, run_id)
+    run_id = launched_to_the_middle(stack, provider)
     stack.kill("postgres")
+    halfway.released.set()
     stack.start_postgres()
     assert_every_trial_is_counted_once(stack, run_id)
     assert stack.is_alive("waiting")
@@ -82,15 +94,15 @@ def test_a_killed_database_is_waited_for_and_nothing_is_lost(stack: Stack, provi
 
 
 def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
-    stack: Stack, provider: ScriptedProvider
+    stack: Stack, provider: ScriptedProvider, halfway: Halfway
 ) -> None:
     stack.start_worker("frozen")
-    run_id = stack.launch(provider.base_url, TRIALS)
-    wait_for_the_middle(stack, run_id)
+    run_id = launched_to_the_middle(stack, provider)
     stack.freeze("frozen")
     stack.start_worker("awake")
     wait_until(lambda: stack.count("execution > 1", run_id) > 0)
     stack.thaw("frozen")
+    halfway.released.set()
     found = assert_every_trial_is_counted_once(stack, run_id)
     assert found["lost"] > 0
     wait_until(lambda: "lease was lost" in stack.log("frozen"))

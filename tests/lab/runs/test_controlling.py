@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from tests.factories import (
     make_cell,
@@ -15,8 +15,8 @@ from tests.factories import (
     make_trials,
 )
 from tests.lab.benches import launched
-from tests.lab.conftest import Elsewhere
-from toolbench.lab.counts.cells import recompute
+from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from toolbench.lab.counts.cells import mark_stale, recompute
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -44,6 +44,15 @@ def test_cancelling_ends_what_waits_at_once() -> None:
     assert run.state == Run.State.CANCELLED
     assert set(run.trials.values_list("outcome", "task_pass")) == {("cancelled", None)}
     assert run.cells.get().cancelled == 4
+
+
+def test_cancelling_ends_a_run_whose_last_trial_is_not_counted_yet() -> None:
+    cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
+    make_trial(cell, "pass")
+    mark_stale([cell.pk])
+    controlling.cancel(cell.run_id)
+    cell.refresh_from_db()
+    assert (Run.objects.get().state, cell.passed, cell.stale) == (Run.State.CANCELLED, 1, False)
 
 
 def test_cancelling_waits_for_what_is_in_flight() -> None:
@@ -301,6 +310,7 @@ def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
 def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: Elsewhere, verb: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "infra")
+    recompute([cell.pk])
 
     with transaction.atomic():
         GIVING_WORK[verb](cell)
@@ -344,13 +354,3 @@ def test_a_deleted_run_is_not_claimed_from() -> None:
     assert claim(model.provider_id, want=5, worker="w") == ()
     assert not has_work(model.provider_id)
     assert providers_waiting() == ()
-
-
-def wait_for_a_lock() -> None:
-    """Until another session waits for a lock this one holds."""
-    with connection.cursor() as cursor:
-        for _ in range(300):
-            cursor.execute("SELECT 1, pg_sleep(0.02) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-            if cursor.fetchone():
-                return
-            cursor.execute("SELECT pg_sleep(0.02)")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
-from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.counts.cells import mark_stale, recompute, recompute_stale
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs.run_page import get_run_page, get_runs
@@ -64,6 +64,18 @@ def test_what_is_polled_reads_no_layers_and_no_request() -> None:
         get_runs(simulated=False)
     read = " ".join(query["sql"] for query in seen.captured_queries)
     assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
+
+
+def test_a_paused_run_is_looked_at_again_until_nothing_of_it_is_in_flight() -> None:
+    run = make_run(state=Run.State.PAUSED)
+    cell = make_cell(make_config(run))
+    make_trials(cell, **{"running": 1, "queued": 1})
+    seen = [get_run_page(run.pk).live]
+    run.trials.filter(state="running").update(state="done", outcome="pass")
+    for verb in (mark_stale, recompute):
+        verb([cell.pk])
+        seen.append(get_run_page(run.pk).live)
+    assert seen == [True, True, False]
 
 
 def test_the_list_has_the_sums_of_the_rows_themselves() -> None:

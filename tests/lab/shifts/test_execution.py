@@ -1,13 +1,12 @@
 import threading
 import time
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
 from django.db.models import F
 
-from tests.lab.benches import counts, launched, plays_well, scripted_model, slowly, work
+from tests.lab.benches import answers_when, counts, launched, plays_well, scripted_model, slowly, work
 from tests.lab.conftest import Elsewhere
 from toolbench.evals import scenarios
 from toolbench.lab.connections import connecting
@@ -22,18 +21,6 @@ from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen,
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 30  # seconds; what hangs for longer is broken
-
-
-def answers_when(released: threading.Event, seen: Seen) -> Answer:
-    """The head at once, the body when it is released."""
-    body = plays_well(seen).body
-    assert isinstance(body, bytes)
-
-    def later() -> Iterator[bytes]:
-        released.wait(PATIENCE)
-        yield body
-
-    return Answer(headers={"content-type": "application/json"}, body=later(), ending=Ending.CLOSE)
 
 
 def assert_cells_equal_their_trials(run: Run) -> None:

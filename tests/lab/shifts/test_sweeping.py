@@ -6,8 +6,10 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import Elsewhere
+from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.models import Cell, Process, Run, SignInLink, Trial
 from toolbench.lab.shifts.sweeping import look, providers_waiting, sweep
+from toolbench.lab.trials.finishing import finish_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = timedelta(days=30)
@@ -63,6 +65,16 @@ def test_a_run_without_open_trials_ends(before: str, after: str) -> None:
     sweep()
     run = Run.objects.get()
     assert run.state == after
+
+
+def test_a_run_ends_only_with_every_trial_counted() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass")
+    mark_stale([cell.pk])
+    assert finish_runs() == ()
+    sweep()
+    cell.refresh_from_db()
+    assert (Run.objects.get().state, cell.passed) == (Run.State.FINISHED, 1)
 
 
 def test_a_run_with_open_trials_goes_on() -> None:

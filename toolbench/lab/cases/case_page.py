@@ -72,7 +72,7 @@ class CaseRun:
 
     @property
     def live(self) -> bool:
-        return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING)
+        return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.moves
 
     @property
     def worst(self) -> Wrong | None:

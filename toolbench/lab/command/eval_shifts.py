@@ -34,8 +34,8 @@ class EvalShifts:
             self.hurry()
         for thread in self._threads.values():
             thread.join()
-        finish_runs()
         bring_up_to_date(self.run_id)
+        finish_runs()
 
     def go_on(self) -> bool:
         """Starts a shift for every provider that has work of this run and none here. False when nothing of the run is

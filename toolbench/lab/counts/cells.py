@@ -22,7 +22,7 @@ WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY U
 
 _LOCK_STALE = """
 SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_id = %s)
-ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
 
 # Counts of a trial of which its cell has the sum.
@@ -120,20 +120,20 @@ def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
 
     The cells are locked by a statement of their own: the second one then sees every change that was committed before
     the lock, and every later change waits for it and marks the cell stale again."""
-    return len(_recompute_stale(after=0, run_id=None, limit=limit))
+    return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
 
 
 def bring_up_to_date(run_id: int | None = None) -> None:
     """Recomputes the stale cells of a run, or all there are, each once: however fast others make them stale again, it
-    comes to an end."""
+    comes to an end. Waits for those that somebody is changing now."""
     last = 0
-    while cells := _recompute_stale(after=last, run_id=run_id, limit=CELLS_AT_ONCE):
+    while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=CELLS_AT_ONCE):
         last = cells[-1]
 
 
-def _recompute_stale(*, after: int, run_id: int | None, limit: int) -> list[int]:
+def _recompute_stale(locking: str, *, after: int, run_id: int | None, limit: int) -> list[int]:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK_STALE, [after, run_id, run_id, limit])
+        cursor.execute(locking, [after, run_id, run_id, limit])
         cells = [row[0] for row in cursor.fetchall()]
         recompute(cells)
     return cells

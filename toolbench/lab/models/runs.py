@@ -177,3 +177,8 @@ class Cell(models.Model):
 
     def __str__(self) -> str:
         return f"{self.config} × {self.scenario}"
+
+    @property
+    def moves(self) -> bool:
+        """Whether trials are in flight, or its counts are behind them."""
+        return self.stale or self.running > 0

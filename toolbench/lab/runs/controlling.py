@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.judging.failures import all_classes
-from toolbench.lab.counts.cells import mark_stale, recompute_at_once
+from toolbench.lab.counts.cells import bring_up_to_date, mark_stale, recompute_at_once
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
@@ -43,6 +43,7 @@ def cancel(run_id: int) -> None:
     if not _change(run_id, _OPEN, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
         raise Refused(f"{_named(run_id)} is not running, so there is nothing to cancel.")
     cancel_queued()
+    bring_up_to_date(run_id)
     finish_runs()
 
 

@@ -71,7 +71,7 @@ class FailureGroup:
 @dataclass(frozen=True, slots=True)
 class RunPage:
     run: Run
-    live: bool
+    live: bool  # it goes on, or trials of a paused one are still in flight
     took: float | None  # seconds from start to end, None before it
     tally: Tally
     pace: Pace
@@ -155,7 +155,7 @@ def get_run_page(run_id: int) -> RunPage:
     reachable = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
-        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING),
+        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.moves for cell in cells),
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         tally=whole,
         pace=_pace(run, whole),

@@ -5,23 +5,22 @@ from django.db import connection, transaction
 
 from toolbench.lab.counts.cells import recompute_at_once
 
-# Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
-_LOCK_FINISHED = """
-SELECT id FROM lab_run AS run WHERE state IN ('running', 'paused', 'cancelling')
+# Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run
+# ended asks no more, so what it shows then has to be the last.
+_OVER = """
+state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
-    AND (state = 'cancelling' OR NOT EXISTS (
-        SELECT 1 FROM lab_cell WHERE run_id = run.id AND error IS NOT NULL AND decided = ''))
-ORDER BY id FOR NO KEY UPDATE
+    AND NOT EXISTS (SELECT 1 FROM lab_cell WHERE run_id = run.id
+        AND (stale OR run.state <> 'cancelling' AND error IS NOT NULL AND decided = ''))
 """
 
-_FINISH_RUNS = """
+# Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
+_LOCK_FINISHED = f"SELECT id FROM lab_run AS run WHERE {_OVER} ORDER BY id FOR NO KEY UPDATE"
+
+_FINISH_RUNS = f"""
 UPDATE lab_run AS run SET finished_at = clock_timestamp(),
     state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'finished' END
-WHERE id = ANY(%s) AND state IN ('running', 'paused', 'cancelling')
-    AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
-    AND (state = 'cancelling' OR NOT EXISTS (
-        SELECT 1 FROM lab_cell WHERE run_id = run.id AND error IS NOT NULL AND decided = ''))
-RETURNING id
+WHERE id = ANY(%s) AND {_OVER} RETURNING id
 """
 
 _REOPEN_RUNS = """
@@ -54,7 +53,7 @@ FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 
 
 def finish_runs() -> tuple[int, ...]:
-    """Ends every run that has nothing left to do and no cell left to decide; returns their ids."""
+    """Ends every run that has nothing left to do, and no cell left to count or to decide; returns their ids."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
         locked = [row[0] for row in cursor.fetchall()]
