@@ -13,6 +13,7 @@ from tests.lab.cases.test_casework import DRAFT, saved
 from toolbench.lab.cases.case_drafts import read_draft
 from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
 from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases, write_cases
+from toolbench.lab.cases.casework import delete_case
 from toolbench.lab.models import Case, CaseSet
 from toolbench.providers.scripted import ScriptedProvider
 
@@ -30,12 +31,41 @@ def refused(text: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["jsonl", "yaml"])
 def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
     first = saved(replace(DRAFT, system=WORDS, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
+    slug, definition = first.slug, first.versions.get().definition
     text = write_cases(kind, private=True)
+    CaseSet.objects.all().delete()
 
-    (again,) = read_cases(text, "Another set")
+    (again,) = read_cases(text, "Another set").new
 
-    assert again.versions.get().definition == first.versions.get().definition
+    assert (again.slug, again.versions.get().definition) == (slug, definition)
     assert (again.title, again.set.name, again.set.public) == (first.title, "Another set", False)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["jsonl", "yaml"])
+def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(kind: str) -> None:
+    same, other = saved(DRAFT), saved(replace(DRAFT, system=WORDS, title="Other"))
+    text = write_cases(kind, private=True)
+    assert read_cases(text, "Another set").standing == (same, other)
+
+    found = read_cases(text.replace("line two", "line three"))
+
+    assert (found.new, found.changed, found.standing) == ((), (other,), (same,))
+    assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
+    assert "1 case (own-other) changed, a new version" in found.sentence
+    assert CaseSet.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_case_without_a_slug_stands_by_name_and_content_and_a_deleted_one_comes_back() -> None:
+    line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
+    (first,) = read_cases(line).new
+    assert read_cases(line).standing == (first,)
+    text = write_cases("jsonl", private=True)
+    delete_case(first.slug)
+    (back,) = read_cases(text).new
+    assert back.slug == "own-one-2"
+    assert read_cases(text).standing == (back,)
 
 
 @pytest.mark.django_db
@@ -56,7 +86,7 @@ def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
         {"title": "Cancel", "set": "Many", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}
     )
     with django_assert_max_num_queries(20):
-        cases = read_cases(f"{line}\n" * 2000)
+        cases = read_cases(f"{line}\n" * 2000).new
     slugs = [case.slug for case in cases]
     assert (first.slug, slugs[0], slugs[1], slugs[-1]) == (
         "own-cancel",
@@ -76,6 +106,10 @@ def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
     assert refused(yaml) == ["Line 4: There is no tool g among the tools: f."]
     assert refused("") == ["There is no case in it."]
     assert refused("[1]")
+    named = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
+    assert refused(json.dumps(named))[0].endswith("The slug own-a stands for a case before this one.")
+    for slug in ("happy_path", "own-", f"own-{'x' * 99}", 7, "own-\0"):
+        assert "A slug begins with own-" in refused(json.dumps(json.loads(good) | {"slug": slug}))[0]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -108,5 +142,5 @@ def test_the_pages_say_what_is_wrong_and_keep_what_was_typed(admin_client: Clien
     assert admin_client.get(f"/cases/{case.slug}/edit/").status_code == 200
     assert admin_client.get(f"/cases/{case.slug}/delete/").status_code == 200
     assert admin_client.get(f"/scenarios/{case.slug}/").status_code == 200
-    assert admin_client.get("/cases/export.yaml?private=1").content.startswith(b"- title:")
+    assert admin_client.get("/cases/export.yaml?private=1").content.startswith(b"- slug: own-")
     assert admin_client.get("/cases/no-such/").status_code == 404

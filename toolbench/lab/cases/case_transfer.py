@@ -1,6 +1,7 @@
 """Cases of one's own as JSON Lines or YAML, out and in."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,15 +9,16 @@ import yaml
 from django.db.models import F
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.own.definition import OwnCase
 from toolbench.evals.own.documents import NotReadable, line_of, read_document
-from toolbench.evals.own.reading import Faults, case_of
+from toolbench.evals.own.reading import Fault, Faults, case_of
+from toolbench.lab.cases.bringing import BroughtIn, Told, bring_in
 from toolbench.lab.cases.case_drafts import MOST_TOLD, default_title
-from toolbench.lab.cases.casework import MINE, Filing, add_cases
-from toolbench.lab.models import Case, CaseSet, CaseVersion
+from toolbench.lab.cases.casework import OURS
+from toolbench.lab.models import CaseSet, CaseVersion
 
 MOST_CASES = 5000
-_OURS = ("title", "set")
+_OWN = ("slug", "title", "set")
+_SLUG = re.compile(rf"{OURS}[a-z0-9_-]{{1,52}}")
 
 
 class NotBroughtIn(Exception):
@@ -39,15 +41,16 @@ def write_cases(kind: str, *, private: bool = False) -> str:
     return "".join(f"{json.dumps(one)}\n" for one in told)
 
 
-def read_cases(text: str, group: str = "") -> tuple[Case, ...]:
-    """New cases from a text in either form, all or none; in the set of this name, else where each says it belongs.
+def read_cases(text: str, group: str = "") -> BroughtIn:
+    """Cases from a text in either form, all or none; new ones in the set of this name, else where each says it belongs.
     Raises NotBroughtIn with the first MOST_TOLD faults."""
-    found: list[tuple[str, str, OwnCase]] = []
+    found: list[Told] = []
     troubles: list[str] = []
+    slugs: set[str] = set()
     try:
         for line, place, told in _items(text):
             try:
-                found.append(_case(told))
+                found.append(_case(told, slugs))
             except Faults as faults:
                 troubles += [
                     f"Line {line or line_of(text, (*place, *fault.place)) or 1}: {fault.says}"
@@ -61,11 +64,12 @@ def read_cases(text: str, group: str = "") -> tuple[Case, ...]:
         troubles.append(f"These are {len(found):,} cases; at most {MOST_CASES:,} come in at once.")
     if troubles:
         raise NotBroughtIn(troubles)
-    return add_cases([(title, case, Filing(set=group or own or MINE)) for title, own, case in found])
+    return bring_in(found, group)
 
 
 def _told(row: CaseVersion) -> JsonObject:
-    return {"title": row.case.title, "set": row.case.set.name, **json.loads(row.definition)}
+    named = {"slug": row.case.slug, "title": row.case.title, "set": row.case.set.name}
+    return {**named, **json.loads(row.definition)}
 
 
 def _items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
@@ -83,10 +87,15 @@ def _items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
         yield None, (place,) if isinstance(told, list) else (), one
 
 
-def _case(told: Any) -> tuple[str, str, OwnCase]:
-    """Title, set, case. Raises Faults."""
+def _case(told: Any, slugs: set[str]) -> Told:
+    """`slugs` are those of the cases before it, its own is added. Raises Faults."""
     if not isinstance(told, dict):
-        return "", "", case_of(told)
-    case = case_of({key: value for key, value in told.items() if key not in _OURS})
-    title, group = (value if isinstance(value := told.get(key), str) else "" for key in _OURS)
-    return title or default_title(case), group, case
+        return Told("", case_of(told))
+    case = case_of({key: value for key, value in told.items() if key not in _OWN})
+    slug, title, group = (value if isinstance(value := told.get(key), str) else "" for key in _OWN)
+    if told.get("slug") is not None and not _SLUG.fullmatch(slug):
+        raise Faults([Fault(("slug",), f"A slug begins with {OURS} and has small letters, digits and - at most.")])
+    if slug in slugs:
+        raise Faults([Fault(("slug",), f"The slug {slug} stands for a case before this one.")])
+    slugs.update([slug] if slug else [])
+    return Told(title or default_title(case), case, slug, group)

@@ -25,10 +25,11 @@ class NoSuchCase(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """Where a new case belongs: the set's name, and the trial it was made from."""
+    """Where a new case belongs: the set's name, the trial it was made from, and the slug it has elsewhere."""
 
     set: str = MINE
     from_trial: int | None = None
+    slug: str = ""
 
 
 def find_case(slug: str) -> Case:
@@ -46,11 +47,13 @@ def add_case(title: str, told: OwnCase, filing: Filing = Filing()) -> Case:
 
 def add_cases(new: Sequence[tuple[str, OwnCase, Filing]]) -> tuple[Case, ...]:
     """As `add_case`, all or none; the number of queries does not grow with that of cases of a set but by batches."""
+    if not new:
+        return ()
     titles = [column_text(title, 120) for title, _, _ in new]
     groups = [column_text(filing.set, 80).strip() or MINE for _, _, filing in new]
     with transaction.atomic():
         sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(groups)}
-        slugs = free_slugs(titles)
+        slugs = free_slugs([told.slug or plain_slug(title) for title, (_, _, told) in zip(titles, new, strict=True)])
         cases = Case.objects.bulk_create(
             (
                 Case(set=sets[group], title=title, slug=slug, from_trial_id=filing.from_trial)
@@ -90,10 +93,13 @@ def request_for(slugs: tuple[str, ...], model: int, trials: int) -> RunRequest:
     return RunRequest(models=(model,), scenarios=slugs, trials=trials)
 
 
-def free_slugs(titles: Sequence[str]) -> list[str]:
-    """For each title `own-` and its letters, with a number where that is taken, also by a run whose case is not here.
-    One query."""
-    plain = [f"{OURS}{slugify(title)[:MOST_SLUG].strip('-') or 'case'}" for title in titles]
+def plain_slug(title: str) -> str:
+    """`own-` and the title's letters."""
+    return f"{OURS}{slugify(title)[:MOST_SLUG].strip('-') or 'case'}"
+
+
+def free_slugs(plain: Sequence[str]) -> list[str]:
+    """Each of them, with a number where it is taken, also by a run whose case is not here. One query."""
     shared = plain[0] if len(set(plain)) == 1 else OURS
     tried = Cell.objects.filter(scenario__startswith=shared).order_by().values_list("scenario")
     taken = {
@@ -102,7 +108,7 @@ def free_slugs(titles: Sequence[str]) -> list[str]:
     numbers: dict[str, Iterator[int]] = {}
     free = []
     for slug in plain:
-        numbered = (f"{slug}-{number}" for number in numbers.setdefault(slug, count(2)))
+        numbered = (f"{slug[:MOST_SLUG]}-{number}" for number in numbers.setdefault(slug, count(2)))
         free.append(next(one for one in chain([slug], numbered) if one not in taken))
         taken.add(free[-1])
     return free

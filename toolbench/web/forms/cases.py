@@ -5,6 +5,7 @@ from dataclasses import asdict
 from django import forms
 from django.http import QueryDict
 
+from toolbench.lab.cases.bringing import BroughtIn
 from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
 from toolbench.lab.cases.case_example import EXAMPLE, NOTE
 from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
@@ -86,15 +87,15 @@ class BringForm(forms.Form):
     text = _text("Or paste it", 10)
     set = forms.CharField(label="Set", max_length=80, required=False)
 
-    def save(self) -> tuple[Case, ...]:
-        """The new cases; none where the form says what is wrong."""
+    def save(self) -> BroughtIn | None:
+        """What came of it; None where the form says what is wrong."""
         if not self.is_valid():
-            return ()
+            return None
         given = self.cleaned_data["file"]
         field = "file" if given else "text"
         if given and given.size > LARGEST_FILE:
             self.add_error(field, f"The file has {given.size:,} bytes; {LARGEST_FILE:,} are taken. Nothing was saved.")
-            return ()
+            return None
         try:
             text = given.read().decode("utf-8-sig") if given else self.cleaned_data["text"]
             return read_cases(text, self.cleaned_data["set"].strip())
@@ -103,7 +104,7 @@ class BringForm(forms.Form):
         except NotBroughtIn as refused:
             for sentence in refused.sentences[:MOST_SAID]:
                 self.add_error(field, sentence)
-        return ()
+        return None
 
 
 class TryForm(forms.Form):

@@ -106,8 +106,8 @@ def export(request: HttpRequest, kind: str) -> HttpResponse:
 def bring(request: HttpRequest) -> HttpResponse:
     """GET shows the form; POST brings in a file or a text, all of it or nothing."""
     form = BringForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and (cases := form.save()):
-        messages.success(request, f"{len(cases)} case{'' if len(cases) == 1 else 's'} brought in, private.")
+    if request.method == "POST" and (brought := form.save()):
+        messages.success(request, brought.sentence)
         return redirect("cases")
     return page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
