@@ -10,6 +10,11 @@ TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT = "length"
 FALLBACK = "json_fallback"
 MODEL_FORMAT = "model_format"  # of providers/data/outcomes.json
+MESSAGE = "$.choices[0].message"
+CONTENT = f"{MESSAGE}.content"
+CALLS = f"{MESSAGE}.tool_calls"
+FINISH = "$.choices[0].finish_reason"
+_TAG = "<tool_call"
 
 
 @light(frozen=True, slots=True)
@@ -65,6 +70,11 @@ def answered(ended: Ended) -> bool:
 def tries_to_call(answer: Turn) -> bool:
     """True for calls, and for a text in which the engine found one that it could not or must not run."""
     return bool(answer.calls_found) or any(finding.code in ATTEMPTS for finding in answer.findings)
+
+
+def has_call_tag(answer: Turn) -> bool:
+    """True for a text with the tag around calls that many chat templates ask for."""
+    return _TAG in answer.text
 
 
 def counts(ended: Ended) -> JsonObject:

@@ -4,7 +4,7 @@ from dataclasses import field
 from typing import Protocol
 
 from toolbench.engine.events import Ended
-from toolbench.engine.loop.saying import Said
+from toolbench.engine.loop.saying import FurtherMessage
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
@@ -31,7 +31,7 @@ class Instance:
     layer: JsonObject = field(default_factory=dict)
     values: JsonObject = field(default_factory=dict)
     prompt_version: str = "1"
-    further: tuple[Said, ...] = ()
+    further: tuple[FurtherMessage, ...] = ()
 
 
 class Workspace(Protocol):

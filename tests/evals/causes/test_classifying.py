@@ -5,7 +5,7 @@ import pytest
 from tests.evals.records import calling, failing, result, saying
 from toolbench.engine.events import ExchangeError, TurnRecord
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.causes.classifying import Ending, Seen, cause_of, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classifying import Ending, Occurrence, cause_of, cause_signature, grouped, occurrences
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 
 BROKEN = result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
@@ -29,7 +29,7 @@ def wrong(*errors: tuple[str, str]) -> TurnRecord:
     return calling(0, result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=broken))
 
 
-def cause(*records: TurnRecord, ending: Ending = FAILED) -> Seen | None:
+def cause(*records: TurnRecord, ending: Ending = FAILED) -> Occurrence | None:
     wire = steps(*records)
     return cause_of(wire, occurrences(wire), ending)
 

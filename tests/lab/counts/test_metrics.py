@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
-from toolbench.lab.counts.metrics import METRICS, Pool, cost_per_success, tokens_per_trial
+from toolbench.lab.counts.metrics import METRICS, Counted, cost_per_success, tokens_per_trial
 from toolbench.lab.counts.tallies import Tally, pooled
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -44,7 +44,7 @@ def test_the_example_in_the_docs_holds(name: str) -> None:
         assert f"{rate.k}/{rate.n}" == gives
     else:
         assert metric.figure is not None
-        figure = metric.figure(Pool(tally, (tally,)))
+        figure = metric.figure(Counted(tally, Tally(), (tally,)))
         assert figure is not None
         assert (f"{figure.low:.4g}", figure.high) == (gives, figure.low)
 
@@ -66,7 +66,7 @@ def test_the_example_of_times_in_the_docs_holds(name: str) -> None:
 def test_repeats_that_are_not_independent_give_no_estimate() -> None:
     tally = Tally(cells=1, passed=4, failed=2, repeating=1)
     assert METRICS["pass_hat_3"].figure is not None
-    assert METRICS["pass_hat_3"].figure(Pool(tally, (tally,))) is None
+    assert METRICS["pass_hat_3"].figure(Counted(tally, Tally(), (tally,))) is None
 
 
 def test_tokens_and_cost_count_failed_trials_too() -> None:

@@ -11,7 +11,7 @@ from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
 from toolbench.lab.probes.probe_storing import ProbeLost, claim, queue_lost, store
 from toolbench.lab.probes.probing import ask_probe, work_probe
 from toolbench.lab.trials import claiming
-from toolbench.providers.probing.values import Check
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,7 +100,7 @@ def test_a_probe_whose_worker_is_gone_is_queued_again_and_its_late_writes_are_re
 
     assert queue_lost() == (probe.pk,)
     with pytest.raises(ProbeLost):
-        store(held, [], [Check("tools", "passed", "Too late.")])
+        store(held, [], [ProbeCheck("tools", "passed", "Too late.")])
     probe.refresh_from_db()
     assert (probe.state, probe.checks) == ("queued", [])
 

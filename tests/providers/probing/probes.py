@@ -8,20 +8,20 @@ from toolbench.engine.capabilities.record import Capabilities
 from toolbench.engine.events import ExchangeError
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.probing.checks import ProbeCheck, learned
 from toolbench.providers.probing.conformance import probe_first_use
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check, learned
 from toolbench.providers.recording import ExchangeStep
 from toolbench.providers.simulated.server import SimulatedServer
 
-Probe = Callable[[Prober], AsyncIterator[Check]]
+Probe = Callable[[Prober], AsyncIterator[ProbeCheck]]
 WORD = "kestrel-4821"
 
 
 class Found:
     """What a probe found, with the exchanges it took."""
 
-    def __init__(self, checks: list[Check], exchanges: list[ExchangeStep]) -> None:
+    def __init__(self, checks: list[ProbeCheck], exchanges: list[ExchangeStep]) -> None:
         self.checks = {check.slug: check for check in checks}
         self.exchanges = exchanges
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.providers.probing.probes import Found, probed, probed_personas
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS, TITLES, probe_conformance
 from toolbench.providers.probing.constraining import check_constraints
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
 
 PERSONAS = (
@@ -173,7 +173,7 @@ def test_an_endpoint_that_holds_no_patterns_is_sent_a_plainer_schema(refuses: bo
             return fails(400, "pattern is not supported") if refuses else says('{"verdict": "Oslo"}')
         return says('{"verdict": "kestrel"}') if "json_schema" in asked else says("Oslo")
 
-    async def asked(prober: Prober) -> AsyncIterator[Check]:
+    async def asked(prober: Prober) -> AsyncIterator[ProbeCheck]:
         yield await check_constraints(prober)
 
     with ScriptedProvider(play) as provider:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.providers.probing.probes import Found, probed
 from toolbench.providers.probing import offering
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check
 from toolbench.providers.scripted import Answer, ScriptedProvider, fails, says
 
 ASKED = (offering.check_names, offering.check_max_tools, offering.check_keywords)
@@ -16,7 +16,7 @@ ASKED = (offering.check_names, offering.check_max_tools, offering.check_keywords
 def offered(trouble: Callable[[list[dict[str, Any]]], Answer | None]) -> Found:
     """What is found of an endpoint that answers, unless these tools give it trouble."""
 
-    async def asked(prober: Prober) -> AsyncIterator[Check]:
+    async def asked(prober: Prober) -> AsyncIterator[ProbeCheck]:
         for ask in ASKED:
             yield await ask(prober)
 

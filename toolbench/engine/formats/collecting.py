@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from toolbench.engine.formats.definition import Found
+from toolbench.engine.formats.definition import FoundCall
 from toolbench.engine.formats.values import ParsedText, Piece, TextCall
 from toolbench.engine.messages import Finding
 
@@ -36,7 +36,7 @@ class Collecting:
         self._line_ended = self._blank = True
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
-        self._proposed: tuple[str, Sequence[Found]] | None = None
+        self._proposed: tuple[str, Sequence[FoundCall]] | None = None
 
     @property
     def blank(self) -> bool:
@@ -88,12 +88,12 @@ class Collecting:
         if all(finding.code != code for finding in self.findings):
             self.findings.append(Finding(code, _MESSAGES[code], "$.content"))
 
-    def propose(self, calls: Sequence[Found], raw: str) -> None:
+    def propose(self, calls: Sequence[FoundCall], raw: str) -> None:
         """Calls that count only if nothing but white space follows."""
         self._told.append(raw)
         self._proposed = (raw, calls)
 
-    def call(self, found: Found, raw: str) -> None:
+    def call(self, found: FoundCall, raw: str) -> None:
         if self._proposed:
             self._revoke()
         made = found.id or f"call_{len(self._calls) + 1}"

@@ -13,7 +13,7 @@ BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCall:
     """A call as a reader found it; `raw` empty means the whole block."""
 
     name: str
@@ -27,7 +27,7 @@ class Reading:
     """What a block says. `problem` is call_unreadable or call_cut where something in it was meant as a call and will
     not run; `notes` are codes of what was put up with. `text` and `reasoning` are for blocks that hold such."""
 
-    calls: tuple[Found, ...] = ()
+    calls: tuple[FoundCall, ...] = ()
     problem: str = ""
     notes: tuple[str, ...] = ()
     text: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import Found, Reading
+from toolbench.engine.formats.definition import FoundCall, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
@@ -37,7 +37,7 @@ class Shape:
     ids: tuple[str, ...] = ("id",)
     wrappers: tuple[str, ...] = ("function",)
 
-    def calls(self, value: object) -> Iterator[Found | None]:
+    def calls(self, value: object) -> Iterator[FoundCall | None]:
         """The calls that a JSON value spells; None for each that is none."""
         if isinstance(value, list):
             for item in value:
@@ -52,7 +52,7 @@ class Shape:
         else:
             yield self._call(value)
 
-    def _call(self, value: dict[str, Any]) -> Found | None:
+    def _call(self, value: dict[str, Any]) -> FoundCall | None:
         name_key = next((key for key in self.names if isinstance(value.get(key), str)), None)
         if name_key is None or not clean_name(value[name_key]):
             return None
@@ -61,7 +61,7 @@ class Shape:
             return None
         arguments = as_object(value[key] if key else {})
         given = next((value[key] for key in self.ids if isinstance(value.get(key), str | int)), "")
-        return None if arguments is None else Found(clean_name(value[name_key]), arguments, str(given))
+        return None if arguments is None else FoundCall(clean_name(value[name_key]), arguments, str(given))
 
 
 def clean_name(name: str) -> str:
@@ -88,7 +88,7 @@ class JsonCalls:
     shape: Shape = field(default_factory=Shape)
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
-        calls: list[Found] = []
+        calls: list[FoundCall] = []
         notes: set[str] = set()
         problem = ""
         try:
@@ -121,7 +121,7 @@ class NamedJson:
             return self.otherwise(body, known, cut=cut) if begin else Reading(problem="call_unreadable")
         if begin is None:
             complete = not cut or known.takes_nothing(name)
-            return Reading((Found(name, {}, made),)) if complete else Reading(problem="call_cut")
+            return Reading((FoundCall(name, {}, made),)) if complete else Reading(problem="call_cut")
         notes: set[str] = set()
         try:
             value = next(values(body[begin.start() :], notes))
@@ -130,7 +130,7 @@ class NamedJson:
         arguments = as_object(value)
         if arguments is None:
             return Reading(problem="call_unreadable")
-        return Reading((Found(name, arguments, made),), notes=tuple(sorted(notes)))
+        return Reading((FoundCall(name, arguments, made),), notes=tuple(sorted(notes)))
 
 
 def values(text: str, notes: set[str]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ SHARED_LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Sighting:
     """A marker from `start` to `end`, or, without one (`end` < 0), the place up to which there is certainly none."""
 
     start: int
@@ -37,17 +37,17 @@ class Markers:
         self._longest = len(ordered[0]) if ordered else 0
         self._ticks = ticks
 
-    def find(self, text: str, at: int, *, final: bool) -> Found:
+    def find(self, text: str, at: int, *, final: bool) -> Sighting:
         """The first marker at or after `at`. With `final` nothing follows the text."""
         found = self._pattern.search(text, at)
         if found and found.end() + self._longest < len(text):
-            return Found(found.start(), found.end())
+            return Sighting(found.start(), found.end())
         safe = len(text) if final else self._undecided_from(text, at)
         if found is None or found.start() >= safe:
-            return Found(safe)
+            return Sighting(safe)
         if not final and self._ticks and found.end() == len(text) and _may_grow(found.group()):
-            return Found(found.start())
-        return Found(found.start(), found.end())
+            return Sighting(found.start())
+        return Sighting(found.start(), found.end())
 
     def _undecided_from(self, text: str, at: int) -> int:
         if self._firsts is None:

@@ -8,7 +8,7 @@ from typing import Any
 from unicodedata import is_normalized
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import Found, Reading
+from toolbench.engine.formats.definition import FoundCall, Reading
 from toolbench.engine.formats.extents import split_arguments, value_end
 from toolbench.engine.formats.literals import literal, python_tree
 from toolbench.engine.formats.values import Known
@@ -34,7 +34,7 @@ class PythonCalls:
 
     def _read_one_by_one(self, body: str, known: Known, *, cut: bool) -> Reading:
         """Puts up with what is no Python as a whole: a call that is cut, another that cannot be read."""
-        calls: list[Found] = []
+        calls: list[FoundCall] = []
         notes: set[str] = set()
         at = _skipped(body, 0)
         problem = "call_cut" if cut and at == len(body) else ""
@@ -51,12 +51,12 @@ class PythonCalls:
             if arguments is None:
                 problem = "call_unreadable"
             else:
-                calls.append(Found(named["name"].removesuffix(self.suffix), arguments, raw=body[at:end]))
+                calls.append(FoundCall(named["name"].removesuffix(self.suffix), arguments, raw=body[at:end]))
             at = _skipped(body, end)
         return Reading(tuple(calls), problem, tuple(sorted(notes)))
 
 
-def _read_as_one(body: str, suffix: str, known: Known) -> tuple[Found, ...] | None:
+def _read_as_one(body: str, suffix: str, known: Known) -> tuple[FoundCall, ...] | None:
     """The calls of a text that is Python from end to end and says the same read in one go, which is several times
     faster; else None. Comments, escapes, several lines and names that Python would spell otherwise are not for here."""
     if _APART.search(body) or not is_normalized("NFKC", body):
@@ -76,7 +76,7 @@ def _read_as_one(body: str, suffix: str, known: Known) -> tuple[Found, ...] | No
     return tuple(found)
 
 
-def _call_of(node: ast.expr, raw: str, suffix: str, known: Known) -> Found:
+def _call_of(node: ast.expr, raw: str, suffix: str, known: Known) -> FoundCall:
     named = _NAME.match(raw)
     if named is None or not isinstance(node, ast.Call) or not _is_named(node.func, named["name"].split(".")):
         raise BadJson("no_call", "no call of a plain name")
@@ -85,7 +85,7 @@ def _call_of(node: ast.expr, raw: str, suffix: str, known: Known) -> Found:
         raise BadJson("no_name", "a value without a name")
     arguments = {name: literal(value) for name, value in zip(names, node.args, strict=False)}
     arguments |= {str(given.arg): literal(given.value) for given in node.keywords}
-    return Found(named["name"].removesuffix(suffix), arguments, raw=raw)
+    return FoundCall(named["name"].removesuffix(suffix), arguments, raw=raw)
 
 
 def _is_named(node: ast.expr, parts: list[str]) -> bool:

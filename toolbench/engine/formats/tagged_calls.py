@@ -8,7 +8,7 @@ from xml.sax.saxutils import unescape
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.coercion import of_kinds, typed_value
-from toolbench.engine.formats.definition import Found, Reader, Reading
+from toolbench.engine.formats.definition import FoundCall, Reader, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.json_calls import as_object, clean_name
 from toolbench.engine.formats.literals import read_value
@@ -48,8 +48,8 @@ class Tagged:
         if arguments is None:
             return UNREADABLE
         if unwrapped := _unwrapped(arguments, name, known):
-            return Reading((Found(name, unwrapped),), notes=("arguments_wrapped",))
-        return Reading((Found(name, arguments, heading.groupdict().get("id") or ""),))
+            return Reading((FoundCall(name, unwrapped),), notes=("arguments_wrapped",))
+        return Reading((FoundCall(name, arguments, heading.groupdict().get("id") or ""),))
 
     def _arguments(self, tool: str, text: str, known: Known) -> dict[str, Any] | None:
         """By key; of equal keys the last counts. None when something else than keys and values stands there."""
@@ -115,7 +115,7 @@ class Attributes:
             return CUT if cut else UNREADABLE
         pairs = ((found["key"], found["value"]) for found in _PAIR.finditer(rest))
         arguments = {key: typed_value(_unquoted(value), name, key, known) for key, value in pairs}
-        return Reading((Found(name, arguments),), notes=("attributes",))
+        return Reading((FoundCall(name, arguments),), notes=("attributes",))
 
 
 _NAME = re.compile(r"[\w.:/-]+")
@@ -135,7 +135,7 @@ def _json_arguments(name: str, text: str, *, cut: bool) -> Reading:
         arguments = as_object(read_value(text[:end]))
     except BadJson:
         return UNREADABLE
-    return UNREADABLE if arguments is None else Reading((Found(name, arguments),))
+    return UNREADABLE if arguments is None else Reading((FoundCall(name, arguments),))
 
 
 def _unwrapped(arguments: dict[str, Any], tool: str, known: Known) -> dict[str, Any] | None:

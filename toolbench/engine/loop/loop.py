@@ -18,7 +18,7 @@ from toolbench.engine.loop.ledger import Ledger
 from toolbench.engine.loop.narration import Narration
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.salvaging import read_refused
-from toolbench.engine.loop.saying import Said
+from toolbench.engine.loop.saying import FurtherMessage
 from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject, Message, ToldResult, Turn
 from toolbench.engine.policy.limits import may_run_side_by_side
@@ -48,7 +48,7 @@ class LoopPlan:
     seed: int | None = None
     stream: bool = False
     wire: str = "chat"
-    further: tuple[Said, ...] = ()
+    further: tuple[FurtherMessage, ...] = ()
 
 
 def run_loop(plan: LoopPlan, emit: Emit, *, brief: bool = False) -> Loop:

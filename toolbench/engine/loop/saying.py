@@ -6,7 +6,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FurtherMessage:
     """One further message. `tools` are offered from then on, beside those that were offered before."""
 
     text: str

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.decoder import Decoder
-from toolbench.engine.formats.definition import Block, Format, Found, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Reading
 from toolbench.engine.formats.families.hermes import CLOSER, HERMES, OPENER
 from toolbench.engine.formats.values import Known, Piece
 from toolbench.engine.json_text import read_json, write_json
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_.-]+")
 
 def _whole(body: str, known: Known, *, cut: bool) -> Reading:
     """Every tag that is closed counts, whatever stands in it; an unclosed one is text."""
-    return Reading(problem="call_cut") if cut else Reading((Found("", {}),))
+    return Reading(problem="call_cut") if cut else Reading((FoundCall("", {}),))
 
 
 _ESCAPED = Block(f"\\{OPENER}", _whole, starts=("\0",), skip=re.compile(""))  # never begins: a quotation, said as it is

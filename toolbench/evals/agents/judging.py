@@ -10,9 +10,9 @@ from toolbench.evals.agents import sql
 from toolbench.evals.agents.checks import check_agent
 from toolbench.evals.agents.world import columns_of, world
 from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import Called, any_calls, called
+from toolbench.evals.evidence import CALLS, Called, any_calls, called
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.judging.failures import of_end
 from toolbench.evals.judging.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict

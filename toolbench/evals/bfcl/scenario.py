@@ -13,9 +13,9 @@ from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mist
 from toolbench.evals.bfcl.cases import Case
 from toolbench.evals.bfcl.golden import Call
 from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import called
+from toolbench.evals.evidence import CALLS, called
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, Problem, at
+from toolbench.evals.judging.diagnosis import Problem, at
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.own.simulated_tools import SimulatedTools
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace

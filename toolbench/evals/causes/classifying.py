@@ -10,16 +10,13 @@ from toolbench.engine.messages import Turn
 from toolbench.engine.values import light
 from toolbench.evals.causes.wire_causes import all_causes, mapped
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
-from toolbench.evals.evidence import CUT
+from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, MESSAGE, has_call_tag
 
-CONTENT = "$.choices[0].message.content"
-MESSAGE = "$.choices[0].message"
-TAG = "<tool_call"
 _PLACE = re.compile(r"\[\d+\]")
 
 
 @light(frozen=True, slots=True)
-class Seen:
+class Occurrence:
     """A cause at the step where it was first seen, `count` times in all. `healed`: each time its own turn went on with
     a call all the same, or it is harmless; `mended`: it was healed, or a later step made it good."""
 
@@ -43,15 +40,15 @@ class Ending:
     call_expected: bool | None = None
 
 
-def occurrences(steps: Sequence[WireStep]) -> tuple[Seen, ...]:
+def occurrences(steps: Sequence[WireStep]) -> tuple[Occurrence, ...]:
     """Every one, in order of its step."""
     outlook = _Outlook(steps)
     return tuple(seen for place, step in enumerate(steps) for seen in _of_step(step, place, outlook))
 
 
-def grouped(found: Sequence[Seen]) -> tuple[Seen, ...]:
+def grouped(found: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
     """One per code and path, places in lists aside, in order of the first."""
-    groups: dict[tuple[str, str], Seen] = {}
+    groups: dict[tuple[str, str], Occurrence] = {}
     for one in found:
         key = (one.code, any_place(one.path))
         known = groups.get(key)
@@ -61,24 +58,24 @@ def grouped(found: Sequence[Seen]) -> tuple[Seen, ...]:
     return tuple(groups.values())
 
 
-def cause_of(steps: Sequence[WireStep], found: Sequence[Seen], ending: Ending) -> Seen | None:
+def cause_of(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
     """What a trial that failed, or that the infrastructure ended, failed of; None for any other."""
     if ending.outcome not in ("fail", "infra"):
         return None
     last = steps[-1] if steps else None
     turn, ordinal = (last.turn, last.ordinal) if last else (0, 0)
     if named := mapped("classes", ending.failure_class):
-        return Seen(named, "$", 0, steps[0].ordinal if steps else 0, mended=False)
+        return Occurrence(named, "$", 0, steps[0].ordinal if steps else 0, mended=False)
     if last is None:
-        return Seen("never_sent", "$", 0, 0, mended=False)
+        return Occurrence("never_sent", "$", 0, 0, mended=False)
     if ending.end == End.DEADLINE_EXCEEDED:
-        return Seen("deadline_passed", "$", turn, ordinal, mended=False)
+        return Occurrence("deadline_passed", "$", turn, ordinal, mended=False)
     failed = {step.ordinal for step in steps if isinstance(step, Exchanged) and step.error}
     ended_by = [one for one in found if one.ordinal in failed] if ending.end == End.PROVIDER_ERROR else []
     unmended = next((one for one in found if not one.mended), None)
     if ended_by or unmended:
         return ended_by[-1] if ended_by else unmended
-    return Seen(_of_ending(steps, ending), "$", turn, ordinal, mended=False)
+    return Occurrence(_of_ending(steps, ending), "$", turn, ordinal, mended=False)
 
 
 def any_place(path: str) -> str:
@@ -86,7 +83,7 @@ def any_place(path: str) -> str:
     return _PLACE.sub("[]", path)
 
 
-def cause_signature(cause: Seen, scenario: str) -> str:
+def cause_signature(cause: Occurrence, scenario: str) -> str:
     """What makes failures one cluster: code, scenario, path, turn (counted from 1)."""
     return f"{cause.code} · {scenario} · {any_place(cause.path)[:120]} · turn {cause.turn + 1}"
 
@@ -122,13 +119,13 @@ class _Outlook:
         self.success_in_turn = {step.turn: place for place, step in good}
 
 
-def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Seen]:
+def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
     if isinstance(step, Ran):
         yield from _of_call(step, place, outlook)
     elif step.answer is not None:
         yield from _of_answer(step, step.answer, place, outlook)
     elif code := _of_error(step):
-        yield Seen(code, "$", step.turn, step.ordinal, mended=outlook.answer > place)
+        yield Occurrence(code, "$", step.turn, step.ordinal, mended=outlook.answer > place)
 
 
 def _of_error(step: Exchanged) -> str:
@@ -137,19 +134,19 @@ def _of_error(step: Exchanged) -> str:
     return "tools_refused" if step.tool_support else mapped("exchange", step.error) or "exchange_failed"
 
 
-def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> Iterator[Seen]:
+def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
     acts = outlook.success > place
     for code, path in _named(answer):
         healed = bool(answer.calls) or all_causes()[code].harmless
-        yield Seen(code, path, step.turn, step.ordinal, healed or acts, healed)
+        yield Occurrence(code, path, step.turn, step.ordinal, healed or acts, healed)
     if answer.ignored_calls:
-        path = f"{MESSAGE}.tool_calls"
-        yield Seen("calls_ignored", path, step.turn, step.ordinal, mended=True, healed=True, count=answer.ignored_calls)
+        ignored = Occurrence("calls_ignored", CALLS, step.turn, step.ordinal, mended=True, healed=True)
+        yield replace(ignored, count=answer.ignored_calls)
     if answer.finish_reason == CUT and outlook.success_in_turn.get(step.turn, -1) < place:
-        yield Seen("cut_by_length", "$.choices[0].finish_reason", step.turn, step.ordinal, acts)
+        yield Occurrence("cut_by_length", FINISH, step.turn, step.ordinal, acts)
     if not answer.calls_found and not answer.text.strip():
         code = "empty_final" if outlook.first_call < place else "empty_answer"
-        yield Seen(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
+        yield Occurrence(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
 
 
 def _named(answer: Turn) -> Iterator[tuple[str, str]]:
@@ -168,7 +165,7 @@ def _named(answer: Turn) -> Iterator[tuple[str, str]]:
 
 
 def _of_finding(code: str, answer: Turn) -> str:
-    if code == "call_in_text" and TAG in answer.text:
+    if code == "call_in_text" and has_call_tag(answer):
         return "call_in_tags"
     return mapped("findings", code)
 
@@ -180,10 +177,10 @@ def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
     if isinstance(answer.message.get("function_call"), dict):
         yield "function_call", f"{MESSAGE}.function_call"
     if isinstance(answer.message.get("tool_calls"), dict):
-        yield "calls_not_a_list", f"{MESSAGE}.tool_calls"
+        yield "calls_not_a_list", CALLS
 
 
-def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Seen]:
+def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
     if step.ok:
         return
     mended = outlook.success_of_tool.get(step.tool, -1) > place
@@ -191,7 +188,7 @@ def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Seen]:
     if result.schema_errors:
         for error in result.schema_errors:
             code = mapped("violations", error.kind) or "schema_other"
-            yield Seen(code, error.path, step.turn, step.ordinal, mended)
+            yield Occurrence(code, error.path, step.turn, step.ordinal, mended)
         return
     codes = [str(error.get("code", "")) for error in result.envelope.errors]
     known = next((code for name in codes if (code := mapped("envelope", name))), "tool_failed")
@@ -201,4 +198,4 @@ def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Seen]:
         known = "arguments_blank"
     if known == "tool_unknown":
         mended = outlook.success > place
-    yield Seen(known, "$", step.turn, step.ordinal, mended)
+    yield Occurrence(known, "$", step.turn, step.ordinal, mended)

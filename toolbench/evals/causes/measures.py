@@ -3,13 +3,13 @@ stored."""
 
 from collections.abc import Sequence
 
-from toolbench.evals.causes.classifying import Seen
+from toolbench.evals.causes.classifying import Occurrence
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 
 KINDS = ("missing", "type", "enum", "range", "extra")
 
 
-def step_counts(steps: Sequence[WireStep], found: Sequence[Seen]) -> dict[str, int]:
+def step_counts(steps: Sequence[WireStep], found: Sequence[Occurrence]) -> dict[str, int]:
     """`<kind>_calls`: calls with a violation of that kind. A good turn is one that was answered and shows nothing
     that was not healed at once. A final answer has no call in it; an empty final one is blank after a tool's result."""
     calls = [step for step in steps if isinstance(step, Ran)]

@@ -7,14 +7,10 @@ from toolbench.engine.events import Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
-from toolbench.evals.evidence import CUT, Called, called, error_codes
+from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, Called, called, error_codes, has_call_tag
 from toolbench.evals.judging import failures, sentences
 from toolbench.evals.trials import FirstBad
 
-CONTENT = "$.choices[0].message.content"
-CALLS = "$.choices[0].message.tool_calls"
-FINISH = "$.choices[0].finish_reason"
-TAG = "<tool_call"
 BROKEN_SCHEMA = "arguments_break_schema"
 
 
@@ -80,7 +76,7 @@ def _of_answer(record: TurnRecord, answer: Turn, later: Sequence[TurnRecord]) ->
     known = [(failures.of_finding(finding), finding) for finding in answer.findings]
     for name, finding in known:
         if name:
-            kind = "call_in_tags" if name == "text_instead_of_call" and TAG in answer.text else name
+            kind = "call_in_tags" if name == "text_instead_of_call" and has_call_tag(answer) else name
             what = finding.message[:1].lower() + finding.message[1:]
             yield Problem(kind, at(record.turn, path=finding.path, what=what), mended=_any_ok(later))
     if not answer.text.strip():

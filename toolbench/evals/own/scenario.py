@@ -6,9 +6,9 @@ from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
-from toolbench.evals.evidence import any_calls, called
+from toolbench.evals.evidence import CALLS, CONTENT, any_calls, called
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.judging.sentences import shown
 from toolbench.evals.own.calls import Comparison, checks_of, compare, due
 from toolbench.evals.own.checks import run_check

@@ -7,9 +7,9 @@ from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
-from toolbench.evals.evidence import any_calls
+from toolbench.evals.evidence import CALLS, CONTENT, any_calls
 from toolbench.evals.judging import judging, parity
-from toolbench.evals.judging.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.scenarios.drawing import Draw
 from toolbench.evals.scenarios.tools import distractors
 from toolbench.evals.scenarios.wording import fill

@@ -9,9 +9,9 @@ from typing import Any
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import Called, any_calls, called, calls_in, error_codes
+from toolbench.evals.evidence import CALLS, CONTENT, Called, any_calls, called, calls_in, error_codes
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, CONTENT, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.judging.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.due import Due, DueCall
+from toolbench.evals.evidence import CALLS
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, Problem, at
+from toolbench.evals.judging.diagnosis import Problem, at
 from toolbench.evals.judging.sentences import shown
 from toolbench.evals.trials import Check, Instance, Verdict
 

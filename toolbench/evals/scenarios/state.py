@@ -6,9 +6,9 @@ from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.due import Due
-from toolbench.evals.evidence import any_calls, called
+from toolbench.evals.evidence import CALLS, any_calls, called
 from toolbench.evals.judging import judging, parity
-from toolbench.evals.judging.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.judging.sentences import shown
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.scenarios.drawing import Draw

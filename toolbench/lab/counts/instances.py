@@ -25,7 +25,7 @@ _COUNTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ScenarioCount:
     """The trials of one configuration in one scenario."""
 
     config: int
@@ -36,30 +36,30 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class RepeatedInstance:
     """One drawn instance that was met more than once: k of n, delivered and given an answer."""
 
     delivery: tuple[int, int]
     given: tuple[int, int]
 
 
-MetAgain = Mapping[tuple[Any, ...], Sequence[Instance]]
+MetAgain = Mapping[tuple[Any, ...], Sequence[RepeatedInstance]]
 
 
-def count_scenarios(trials: QuerySet[Trial]) -> Iterator[Counted]:
+def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
     """One query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
     for config, _, *counts in grouped.annotate(**_COUNTS):
-        yield Counted(config, *counts)
+        yield ScenarioCount(config, *counts)
 
 
 def find_met_again(trials: QuerySet[Trial], key: Sequence[str]) -> MetAgain:
     """By `key`, columns of a configuration, and scenario. One query, which returns only instances met again."""
     columns = [name if name in _OWN else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
-    found: dict[tuple[Any, ...], list[Instance]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[RepeatedInstance]] = defaultdict(list)
     for row in drawn.annotate(**_COUNTS).filter(tried__gt=1):
-        one = Instance((row["passed"] - row["late"], row["tried"]), (row["passed"], row["answered"]))
+        one = RepeatedInstance((row["passed"] - row["late"], row["tried"]), (row["passed"], row["answered"]))
         found[tuple(row[name] for name in columns)].append(one)
     return found
 

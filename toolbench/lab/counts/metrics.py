@@ -19,10 +19,12 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """What a figure is taken from: the sum, its parts by scenario, and times, which cannot be added up."""
+class Counted:
+    """What a row's values are taken from: its tool scenarios' sum, its controls', the parts of the former by scenario,
+    and times, which cannot be added up."""
 
-    tally: Tally
+    tools: Tally
+    control: Tally
     parts: tuple[Tally, ...] = ()
     p50: Figure | None = None
     p95: Figure | None = None
@@ -32,13 +34,13 @@ class Pool:
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`denominator` says k of what in n of what. `judged`: read against the target, more is better. `of_control`: the
-    control scenarios alone; `with_control`: beside the others. Either `rate` or `figure` is there."""
+    control scenarios alone; `with_control`: a rate that counts them too. Either `rate` or `figure` is there."""
 
     name: str
     label: str
     denominator: str
     rate: Callable[[Tally, float | None], Rate] | None = None
-    figure: Callable[[Pool], Figure | None] | None = None
+    figure: Callable[[Counted], Figure | None] | None = None
     judged: bool = False
     of_control: bool = False
     with_control: bool = False
@@ -46,18 +48,6 @@ class Metric:
     @property
     def anchor(self) -> str:
         return f"metric-{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a row's values are taken from: its tool scenarios' sum and parts, its controls' sum, and times."""
-
-    tools: Tally
-    control: Tally
-    parts: tuple[Tally, ...] = ()
-    p50: Figure | None = None
-    p95: Figure | None = None
-    first_token: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +60,15 @@ class MetricValue:
 
 def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -> MetricValue:
     rate = rate_for(metric, counted.tools, counted.control, target=target)
-    if metric.figure is None:
-        return MetricValue(rate, None)
-    whole = pooled_with(metric, counted.tools, counted.control)
-    pool = Pool(whole, counted.parts, counted.p50, counted.p95, counted.first_token)
-    return MetricValue(rate, metric.figure(pool))
+    return MetricValue(rate, metric.figure(counted) if metric.figure else None)
 
 
 def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
     """The metric's rate over what it speaks of; None where it is a figure."""
     if metric.rate is None:
         return None
-    counted = control if metric.of_control else tools
-    return metric.rate(pooled_with(metric, counted, control), target if metric.judged else None)
-
-
-def pooled_with(metric: Metric, counted: Tally, control: Tally) -> Tally:
-    """`counted`, with the controls beside it where the metric wants that."""
-    return pooled((counted, control)) if metric.with_control else counted
+    together = pooled((tools, control)) if metric.with_control else control if metric.of_control else tools
+    return metric.rate(together, target if metric.judged else None)
 
 
 def tokens_per_trial(tally: Tally) -> Figure | None:
@@ -117,19 +98,19 @@ def _single(value: float | None, unit: str) -> Figure | None:
     return None if value is None else Figure(value, value, unit)
 
 
-def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -> Callable[[Pool], Figure | None]:
+def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -> Callable[[Counted], Figure | None]:
     """The mean over scenarios with k answers or more; nothing where repeats are not independent."""
 
-    def figure(pool: Pool) -> Figure | None:
-        values = [estimate(part.passed, part.answered, k) for part in pool.parts if not part.repeating]
+    def figure(counted: Counted) -> Figure | None:
+        values = [estimate(part.passed, part.answered, k) for part in counted.parts if not part.repeating]
         known = [value for value in values if value is not None]
         return _single(sum(known) / len(known) if known else None, "share")
 
     return figure
 
 
-def _f1(pool: Pool) -> Figure | None:
-    tally = pool.tally
+def _f1(counted: Counted) -> Figure | None:
+    tally = pooled((counted.tools, counted.control))
     return _single(formulas.f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
 
 
@@ -252,45 +233,53 @@ _TRIGGER = (
         judged=True,
         with_control=True,
     ),
-    Metric(
-        "trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1, with_control=True
-    ),
+    Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1),
 )
 _SPENT = (
     Metric("retried", "Retried requests", "requests sent again / requests", _of("retries", "requests")),
     Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
-    Metric("p50", "p50 latency", "trial without queue, by scenario", None, lambda pool: pool.p50),
-    Metric("p95", "p95 latency", "trial without queue, scenarios with 60 or more answers", None, lambda pool: pool.p95),
+    Metric("p50", "p50 latency", "trial without queue, by scenario", None, lambda counted: counted.p50),
+    Metric(
+        "p95",
+        "p95 latency",
+        "trial without queue, scenarios with 60 or more answers",
+        None,
+        lambda counted: counted.p95,
+    ),
     Metric(
         "first_token",
         "Time to first token",
         "median of streamed trials, by scenario",
         None,
-        lambda pool: pool.first_token,
+        lambda counted: counted.first_token,
     ),
     Metric(
-        "tokens", "Tokens per trial", "input and output, all attempts", None, lambda pool: tokens_per_trial(pool.tally)
+        "tokens",
+        "Tokens per trial",
+        "input and output, all attempts",
+        None,
+        lambda counted: tokens_per_trial(counted.tools),
     ),
     Metric(
         "cached",
         "Cached tokens per trial",
         "of the input, as the endpoint says",
         None,
-        lambda pool: _per_trial(pool.tally, pool.tally.cached_tokens),
+        lambda counted: _per_trial(counted.tools, counted.tools.cached_tokens),
     ),
     Metric(
         "reasoning",
         "Reasoning tokens per trial",
         "of the output, as the endpoint says",
         None,
-        lambda pool: _per_trial(pool.tally, pool.tally.reasoning_tokens),
+        lambda counted: _per_trial(counted.tools, counted.tools.reasoning_tokens),
     ),
     Metric(
         "cost",
         "Cost per delivered success",
         "all requests paid / delivered",
         None,
-        lambda pool: cost_per_success(pool.tally),
+        lambda counted: cost_per_success(counted.tools),
     ),
 )
 GROUPS = {"Success": _SUCCESS, "Calls": _CALLS, "When to call": _TRIGGER, "Time, tokens, cost": _SPENT}

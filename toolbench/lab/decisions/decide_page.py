@@ -6,7 +6,7 @@ from toolbench.evals.deciding.deciding import Decision, decide, wanted
 from toolbench.evals.deciding.qualifying import REFUSED, Span, Standing
 from toolbench.lab.counts.rates import Rate, pooled_rate
 from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.measured import Candidate, Pool, get_pool
+from toolbench.lab.decisions.measured import Candidate, CandidatePool, get_pool
 from toolbench.lab.models import Run
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
 
@@ -41,7 +41,7 @@ class DecideRow:
 @dataclass(frozen=True, slots=True)
 class DecidePage:
     query: DecideQuery
-    pool: Pool
+    pool: CandidatePool
     decision: Decision
     rows: tuple[DecideRow, ...]
     runs: tuple[Run, ...]

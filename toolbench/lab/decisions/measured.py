@@ -14,7 +14,7 @@ from toolbench.evals.statistics.intervals import Part
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.groups import usual_first
-from toolbench.lab.counts.instances import Counted, MetAgain, count_scenarios, find_met_again, part_of
+from toolbench.lab.counts.instances import MetAgain, ScenarioCount, count_scenarios, find_met_again, part_of
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class CandidatePool:
     """What a scope holds: `group` is the chosen one of `groups` of scenarios."""
 
     candidates: tuple[Candidate, ...]
@@ -61,7 +61,7 @@ class Pool:
     cautions: tuple[str, ...]
 
 
-def get_pool(query: DecideQuery) -> Pool:
+def get_pool(query: DecideQuery) -> CandidatePool:
     """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations."""
     cells = scope_cells(query)
     groups = _groups(cells)
@@ -71,10 +71,10 @@ def get_pool(query: DecideQuery) -> Pool:
     for line in lines:
         by_key[tuple(line[name] for name in KEY)].append(line)
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
-    seen = _seen(trials)
+    figures = _trial_figures(trials)
     everything = {line["scenario"] for line in lines}
-    found = tuple(_candidate(some, everything, seen) for some in by_key.values())
-    return Pool(found, group, groups, _cautions(found, lines))
+    found = tuple(_candidate(some, everything, figures) for some in by_key.values())
+    return CandidatePool(found, group, groups, _cautions(found, lines))
 
 
 def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
@@ -92,15 +92,15 @@ def run_measured(run_id: int, *, group: str) -> tuple[Measured, ...]:
     cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
     planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
-    seen = _seen(planned)
-    counted: dict[int, list[Counted]] = defaultdict(list)
+    figures = _trial_figures(planned)
+    counted: dict[int, list[ScenarioCount]] = defaultdict(list)
     for one in count_scenarios(planned):
         counted[one.config].append(one)
-    return tuple(_of_run(configs[pk], some, seen) for pk, some in counted.items())
+    return tuple(_of_run(configs[pk], some, figures) for pk, some in counted.items())
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _TrialFigures:
     """By configuration id: times of answered trials, what was paid, and infrastructure failures by class; and what
     drawn instances that were met more than once gave, by the identity of a line."""
 
@@ -147,7 +147,7 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
     return [dict(line) for line in found.order_by(*identity)]
 
 
-def _seen(trials: QuerySet[Trial]) -> _Seen:
+def _trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     plain = trials.order_by()
     timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
     lost: dict[int, dict[str, int]] = defaultdict(dict)
@@ -155,37 +155,37 @@ def _seen(trials: QuerySet[Trial]) -> _Seen:
     for config_id, name, count in failed:
         lost[config_id][name or "infrastructure"] = count
     times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    return _Seen(times, paid_of(trials), lost, find_met_again(trials, KEY))
+    return _TrialFigures(times, paid_of(trials), lost, find_met_again(trials, KEY))
 
 
-def _parts(lines: list[dict[str, Any]], seen: _Seen) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+def _parts(lines: list[dict[str, Any]], figures: _TrialFigures) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """Delivered success and success given an answer, by scenario."""
     delivery, given = [], []
     for line in lines:
         counts = tally_of(line)
-        again = seen.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
+        again = figures.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
         delivery.append(part_of(delivered, counts.tried, [one.delivery for one in again], stopping))
         given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
     return tuple(delivery), tuple(given)
 
 
-def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -> Candidate:
+def _candidate(lines: list[dict[str, Any]], everything: set[str], figures: _TrialFigures) -> Candidate:
     first, tally = lines[0], pooled(tally_of(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in KEY)
-    delivery, given = _parts(lines, seen)
-    cost, cost_from = seen.cost_of(config_ids)
+    delivery, given = _parts(lines, figures)
+    cost, cost_from = figures.cost_of(config_ids)
     measured = Measured(
         key=key,
         label=_label(first),
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
-        times=[time for pk in config_ids for time in seen.times.get(pk, ())],
+        times=[time for pk in config_ids for time in figures.times.get(pk, ())],
         cost=cost,
-        lost=seen.lost_of(config_ids),
+        lost=figures.lost_of(config_ids),
         missing=tuple(sorted(everything - set(scenarios))),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
@@ -212,17 +212,17 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], seen: _Seen) -
     )
 
 
-def _of_run(config: RunConfig, counted: list[Counted], seen: _Seen) -> Measured:
-    cost, cost_from = seen.cost_of((config.pk,))
+def _of_run(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigures) -> Measured:
+    cost, cost_from = figures.cost_of((config.pk,))
     return Measured(
         key=str(config.pk),
         label=str(config),
         passed=sum(one.passed for one in counted),
         tried=sum(one.tried for one in counted),
         answered=sum(one.answered for one in counted),
-        times=seen.times.get(config.pk, []),
+        times=figures.times.get(config.pk, []),
         cost=cost,
-        lost=seen.lost_of((config.pk,)),
+        lost=figures.lost_of((config.pk,)),
         local=config.provider_kind == Provider.Kind.LOCAL,
         late=sum(one.late for one in counted),
         delivery=tuple(Part(one.passed - one.late, one.tried) for one in counted),

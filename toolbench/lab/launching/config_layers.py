@@ -3,13 +3,13 @@
 from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.presets import Layers, UnknownPreset, Wishes, layers_for, preset
-from toolbench.lab.launching.looking_up import Found
+from toolbench.lab.launching.looking_up import LookedUp
 from toolbench.lab.planning.rules import LAUNCH
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 from toolbench.lab.planning.strategies import read_strategy
 
 
-def layers_of(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers:
+def layers_of(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Layers:
     """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
     the user wrote as overrides lies above all but the scenario. Raises LaunchRefused."""
     model = found.models[choice.model]
@@ -39,7 +39,7 @@ def layers_of(request: RunRequest, choice: ConfigChoice, found: Found) -> Layers
     return ((LAUNCH, _asked(request, choice, found)), *layers)
 
 
-def _preset(name: str, found: Found) -> JsonObject:
+def _preset(name: str, found: LookedUp) -> JsonObject:
     return found.presets[name] if name in found.presets else preset(name)
 
 
@@ -50,7 +50,7 @@ def _with_workarounds(layers: Layers, own: Layers) -> Layers:
     return (*layers[:place], *own, *layers[place:])
 
 
-def _asked(request: RunRequest, choice: ConfigChoice, found: Found) -> JsonObject:
+def _asked(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> JsonObject:
     model = found.models[choice.model]
     asked: JsonObject = {
         "tool_use_mode": request.tool_use_mode,

@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class History:
     """The newest cells of the first kind there is, and which kind that is. `others` are cells of other models."""
 
     cells: tuple[int, ...]
@@ -50,7 +50,7 @@ class Found:
     others: tuple[int, ...] = ()
 
 
-def find_history(asked: Sequence[Asked]) -> tuple[Found | None, ...]:
+def find_history(asked: Sequence[Asked]) -> tuple[History | None, ...]:
     """In the order asked for; None where there is nothing like it. Of cells of any model, the newest one of each. Two
     queries."""
     newest: dict[Key, list[int]] = defaultdict(list)
@@ -64,13 +64,13 @@ def find_history(asked: Sequence[Asked]) -> tuple[Found | None, ...]:
     return tuple(_first(one, newest) for one in asked)
 
 
-def _first(one: Asked, newest: dict[Key, list[int]]) -> Found | None:
+def _first(one: Asked, newest: dict[Key, list[int]]) -> History | None:
     """Another strategy may end where this one goes on: how long others go on is part of the range then."""
     keys = one.keys()
     others = tuple(newest.get(keys[-1], ()))
     for key, words in zip(keys, _WORDS, strict=True):
         if cells := tuple(newest.get(key, ())):
-            return Found(() if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ())
+            return History(() if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ())
     return None
 
 

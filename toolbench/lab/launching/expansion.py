@@ -17,7 +17,7 @@ from toolbench.evals import examples
 from toolbench.evals.statistics.stopping import FIRST
 from toolbench.evals.trials import Scenario
 from toolbench.lab.launching.config_layers import layers_of
-from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, MOST_TRIALS, Found, look_up
+from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, MOST_TRIALS, LookedUp, look_up
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
 from toolbench.lab.planning.policy_hash import policy_hash
@@ -58,7 +58,7 @@ def expand(request: RunRequest) -> Plan:
     return _plan(request, configs, cells, skipped)
 
 
-def _choices(request: RunRequest, found: Found) -> tuple[list[ConfigChoice], list[Skipped]]:
+def _choices(request: RunRequest, found: LookedUp) -> tuple[list[ConfigChoice], list[Skipped]]:
     """Every configuration asked for, profiles that do not apply left out; a model with none left gets the default."""
     if request.configs:
         return list(request.configs), []
@@ -78,12 +78,12 @@ def _choices(request: RunRequest, found: Found) -> tuple[list[ConfigChoice], lis
     return choices, skipped
 
 
-def _applies(name: str, model: Model, request: RunRequest, found: Found) -> bool:
+def _applies(name: str, model: Model, request: RunRequest, found: LookedUp) -> bool:
     profile = found.profiles.get(name)
     return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
 
 
-def _unsuited(choice: ConfigChoice, found: Found) -> str:
+def _unsuited(choice: ConfigChoice, found: LookedUp) -> str:
     """Why a method that was named cannot be used here; "" where it can."""
     wire = found.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
@@ -91,12 +91,12 @@ def _unsuited(choice: ConfigChoice, found: Found) -> str:
     return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
 
 
-def _named(choice: ConfigChoice, found: Found) -> str:
+def _named(choice: ConfigChoice, found: LookedUp) -> str:
     parts = (found.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
     return " · ".join(part for part in parts if part)
 
 
-def _config(request: RunRequest, choice: ConfigChoice, found: Found) -> PlannedConfig:
+def _config(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> PlannedConfig:
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     options = profile.options if profile else {}
@@ -154,7 +154,7 @@ def samples_at_zero(policy: Policy) -> bool:
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
 
 
-def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[PlannedCell], list[Skipped]]:
+def _cells(config: PlannedConfig, place: int, found: LookedUp) -> tuple[list[PlannedCell], list[Skipped]]:
     kept: list[PlannedCell] = []
     skipped: list[Skipped] = []
     for scenario in found.scenarios:
@@ -171,7 +171,7 @@ def _cells(config: PlannedConfig, place: int, found: Found) -> tuple[list[Planne
     return kept, skipped
 
 
-def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: Found) -> PlannedCell:
+def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp) -> PlannedCell:
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)

@@ -11,7 +11,7 @@ from django.db.models import Avg, Count, QuerySet, Variance
 from toolbench.evals.prices import Price, price_of
 from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import Figure
-from toolbench.lab.launching.earlier_cells import Asked, Found, find_history
+from toolbench.lab.launching.earlier_cells import Asked, History, find_history
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.paying import FREE_KINDS
 
@@ -123,7 +123,7 @@ def _samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, Sample]]:
     }
 
 
-def _of(history: Found, samples: Mapping[int, Mapping[str, Sample]]) -> list[Mapping[str, Sample]]:
+def _of(history: History, samples: Mapping[int, Mapping[str, Sample]]) -> list[Mapping[str, Sample]]:
     """What another model cost says nothing about this one."""
     others = (samples[cell] for cell in history.others if cell in samples and cell not in history.cells)
     without_cost = ({name: sample for name, sample in cell.items() if name != "cost"} for cell in others)
@@ -195,7 +195,7 @@ def _figure(total: _Sum, part: float, unit: str) -> Figure:
     return Figure(min(total.low, part * total.high), part * total.high, unit)
 
 
-def _sources(found: Sequence[Found | None], totals: _Totals) -> tuple[str, ...]:
+def _sources(found: Sequence[History | None], totals: _Totals) -> tuple[str, ...]:
     counted: dict[str, int] = defaultdict(int)
     for one in found:
         if one is not None:

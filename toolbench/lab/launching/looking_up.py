@@ -23,7 +23,7 @@ DEFAULT_PROFILE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookedUp:
     """The rows and scenarios a request speaks of, by what it calls them."""
 
     models: Mapping[int, Model]
@@ -33,7 +33,7 @@ class Found:
     effective: Mapping[int, Effective]
 
 
-def look_up(request: RunRequest) -> Found:
+def look_up(request: RunRequest) -> LookedUp:
     """Raises LaunchRefused with plain sentences by field."""
     errors: dict[str, list[str]] = defaultdict(list)
     wanted = {choice.model for choice in request.configs} or set(request.models)
@@ -60,7 +60,7 @@ def look_up(request: RunRequest) -> Found:
     _check_numbers(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
         raise LaunchRefused(problems)
-    return Found(models, profiles, presets, chosen, get_effective(models.values()))
+    return LookedUp(models, profiles, presets, chosen, get_effective(models.values()))
 
 
 def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:

@@ -118,7 +118,7 @@ class Trial(models.Model):
     arguments_right = models.PositiveIntegerField(default=0)
     cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
     cause_signature = models.CharField(max_length=240, blank=True)  # code, scenario, path, turn: groups failures
-    causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.causes.wire_causes.Seen)
+    causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.causes.classifying.Occurrence)
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version that found them; 0: not looked at yet
     rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.engine.capabilities.record import DOCS, Effective, Told
-from toolbench.evals.causes.calls_as_text import Cause, Seen, causes
+from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import effective_of, get_effective
 
@@ -69,7 +69,7 @@ def get_causes(model: Model, effective: Effective, *, dialect: str = "") -> tupl
     known = get_effective(others.values()) if others else {}
     native = tuple(str(others[pk].provider) for pk, one in known.items() if one.capabilities.supports_tool_use)
     hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED
-    return causes(Seen(effective.capabilities, dialect=dialect, siblings=native, self_hosted=hosted))
+    return causes(Clues(effective.capabilities, dialect=dialect, siblings=native, self_hosted=hosted))
 
 
 def in_words(value: object) -> str:

@@ -17,7 +17,7 @@ from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.steps.facts import column_count, column_number, column_text
 from toolbench.lab.trials.claiming import hold_slots
-from toolbench.providers.probing.values import Check, learned
+from toolbench.providers.probing.checks import ProbeCheck, learned
 from toolbench.providers.recording import ExchangeStep
 
 _CLAIM = """
@@ -42,7 +42,7 @@ class ProbeLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedProbe:
     """A probe that is ours as long as its lease."""
 
     id: int
@@ -53,7 +53,7 @@ class Claimed:
     lease: UUID
 
 
-def claim(probe_id: int) -> Claimed | None:
+def claim(probe_id: int) -> ClaimedProbe | None:
     """None when it is not waiting, or another of its provider is under way. From now on it counts among what is in
     flight at the provider."""
     provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
@@ -63,17 +63,17 @@ def claim(probe_id: int) -> Claimed | None:
         hold_slots(provider)
         cursor.execute(_CLAIM, [settings.LEASE_SECONDS, f"{socket.gethostname()}:{os.getpid()}", probe_id])
         row = cursor.fetchone()
-    return Claimed(*row) if row else None
+    return ClaimedProbe(*row) if row else None
 
 
-def renew(claimed: Claimed) -> bool:
+def renew(claimed: ClaimedProbe) -> bool:
     """False when the lease is no longer ours."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, [settings.LEASE_SECONDS, claimed.id, claimed.lease])
         return bool(cursor.rowcount)
 
 
-def store(claimed: Claimed, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[Check]) -> None:
+def store(claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]) -> None:
     """Raises ProbeLost."""
     with transaction.atomic():
         _write(claimed, checks=[_plain(check) for check in checks])
@@ -81,8 +81,8 @@ def store(claimed: Claimed, heard: Sequence[tuple[str, ExchangeStep]], checks: S
 
 
 def finish(
-    claimed: Claimed,
-    checks: Sequence[Check],
+    claimed: ClaimedProbe,
+    checks: Sequence[ProbeCheck],
     *,
     exchanges: Sequence[ExchangeStep] = (),
     address: str = "",
@@ -111,7 +111,7 @@ def finish(
     )
 
 
-def give_back(claimed: Claimed) -> None:
+def give_back(claimed: ClaimedProbe) -> None:
     """Queues it again; nothing where the lease is lost."""
     Probe.objects.filter(pk=claimed.id, lease=claimed.lease).update(
         state=Probe.State.QUEUED, lease=None, lease_until=None
@@ -125,22 +125,22 @@ def queue_lost() -> tuple[int, ...]:
     return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))
 
 
-def _write(claimed: Claimed, **fields: Any) -> None:
+def _write(claimed: ClaimedProbe, **fields: Any) -> None:
     held = Probe.objects.filter(pk=claimed.id, lease=claimed.lease, state=Probe.State.RUNNING)
     if not held.update(**fields):
         raise ProbeLost
 
 
-def _code(error: ExchangeError | None, tools: Check | None) -> str:
+def _code(error: ExchangeError | None, tools: ProbeCheck | None) -> str:
     return error.code[:60] if error and tools and tools.outcome == "unknown" else ""
 
 
-def _plain(check: Check) -> dict[str, Any]:
+def _plain(check: ProbeCheck) -> dict[str, Any]:
     plain = asdict(check)
     return {**plain, "sentence": column_text(check.sentence, 2000)}
 
 
-def _exchange(claimed: Claimed, slug: str, step: ExchangeStep) -> ProbeExchange:
+def _exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:
     usage = step.turn_read.usage if step.turn_read else None
     return ProbeExchange(
         probe_id=claimed.id,

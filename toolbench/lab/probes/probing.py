@@ -16,7 +16,7 @@ from django.db import transaction
 
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
-from toolbench.lab.probes.probe_storing import Claimed, ProbeLost, claim, finish, give_back, renew, store
+from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.processes.waking import wake_probes
@@ -25,9 +25,9 @@ from toolbench.lab.trials.claiming import has_room
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.probing.conformance import MOST_REQUESTS, probe_conformance, probe_first_use
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check
 from toolbench.providers.recording import ExchangeStep
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def _next_waiting(than: int) -> list[int]:
     return list(first.values_list("pk", flat=True))
 
 
-def _endpoint(claimed: Claimed) -> Endpoint:
+def _endpoint(claimed: ClaimedProbe) -> Endpoint:
     """Raises NotHere, NotReady, KeyUnavailable."""
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
     endpoint = endpoint_of(reach(model.provider), model.provider.service, model.name)
@@ -119,12 +119,12 @@ def _endpoint(claimed: Claimed) -> Endpoint:
 class _Work:
     """One probe under way. What was heard waits in `_heard` until the check it belongs to is over."""
 
-    claimed: Claimed
+    claimed: ClaimedProbe
     endpoint: Endpoint
     stopping: Callable[[], bool]
     _database: DatabaseThread = field(default_factory=DatabaseThread)
     _heard: list[tuple[str, ExchangeStep]] = field(default_factory=list)
-    _checks: list[Check] = field(default_factory=list)
+    _checks: list[ProbeCheck] = field(default_factory=list)
     _lost: bool = False
 
     async def work(self) -> None:

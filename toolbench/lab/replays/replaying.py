@@ -23,7 +23,7 @@ from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.steps.facts import load
 from toolbench.lab.steps.figures import AnyStep, Drive, trial_columns
-from toolbench.lab.trials.claiming import Claimed
+from toolbench.lab.trials.claiming import ClaimedTrial
 from toolbench.lab.trials.plans import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
@@ -260,8 +260,8 @@ def _stored(step: Step) -> StoredExchange:
     )
 
 
-def _claimed(trial: Trial, scenario_version: int) -> Claimed:
-    return Claimed(
+def _claimed(trial: Trial, scenario_version: int) -> ClaimedTrial:
+    return ClaimedTrial(
         id=trial.pk,
         run_id=trial.run_id,
         config_id=trial.config_id,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolbench.lab.models import Provider
 from toolbench.lab.processes.liveness import process_name
 from toolbench.lab.secrets.keys import KeyUnavailable
-from toolbench.lab.trials.claiming import Claimed, claim
+from toolbench.lab.trials.claiming import ClaimedTrial, claim
 from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach
 from toolbench.lab.trials.slots import Free
 
@@ -20,7 +20,7 @@ class Handed:
     """Claimed trials with their configurations by id, and how their provider is reached; `more` when there may be
     more to claim at once."""
 
-    trials: tuple[Claimed, ...]
+    trials: tuple[ClaimedTrial, ...]
     configs: Mapping[int, FrozenConfig]
     reach: Reach
     more: bool

@@ -13,7 +13,7 @@ from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.processes.liveness import beat
 from toolbench.lab.shifts.counter import Counter, Handed
 from toolbench.lab.shifts.sweeping import look, sweep
-from toolbench.lab.trials.claiming import Claimed, has_work, renew
+from toolbench.lab.trials.claiming import ClaimedTrial, has_work, renew
 from toolbench.lab.trials.permits import Permits
 from toolbench.lab.trials.slots import Slots
 from toolbench.lab.trials.storing import Returned
@@ -123,7 +123,7 @@ class Shift:
         await asyncio.sleep(GATHER_SECONDS)
         return True
 
-    def _start(self, trial: Claimed, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
+    def _start(self, trial: ClaimedTrial, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
         cancelled = self._cancels.setdefault(trial.run_id, Cancel())
         held = self._held[trial.id] = Try(trial, bench, cancelled)
         task = self._tasks[trial.id] = group.create_task(self._try(held, handed))

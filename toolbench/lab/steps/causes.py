@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.causes.classifying import Ending, Seen, cause_of, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classifying import Ending, Occurrence, cause_of, cause_signature, grouped, occurrences
 from toolbench.evals.causes.measures import step_counts
 from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.evals.causes.wire_steps import WireStep
@@ -52,6 +52,6 @@ def cause_columns(
     }
 
 
-def _kept(seen: Seen) -> JsonObject:
+def _kept(seen: Occurrence) -> JsonObject:
     kept: JsonObject = column_json(asdict(seen))
     return {**kept, "path": column_text(seen.path, 300)}

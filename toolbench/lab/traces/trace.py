@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from toolbench.evals.judging import failures
+from toolbench.evals.trials import Check
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
@@ -21,13 +22,6 @@ from toolbench.lab.traces.trials import mark
 
 MOST_STEPS = 400
 DROPPED = "tools_dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    name: str
-    ok: bool
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 
 
 
 @light(frozen=True, slots=True)
-class Claimed:
+class ClaimedTrial:
     """A trial that is ours until its lease ends, with `ahead` requests counted already; `in_flight` are its provider's
     trials when it was claimed."""
 
@@ -144,7 +144,7 @@ class Claimed:
     ahead: int = 0
 
 
-def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[Claimed, ...]:
+def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[ClaimedTrial, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
     nothing to do, no free slot, or the provider is gone. Their first requests are counted here where the run's caps
     allow it."""
@@ -154,10 +154,10 @@ def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -
         with together():
             statements.cursor().execute(_LOCK, _lock_of(provider_id))
             claimed = statements.cursor().execute(_CLAIM, wanted)
-        return _counted_ahead([Claimed(*row) for row in claimed.fetchall()])
+        return _counted_ahead([ClaimedTrial(*row) for row in claimed.fetchall()])
 
 
-def _counted_ahead(claimed: Sequence[Claimed]) -> tuple[Claimed, ...]:
+def _counted_ahead(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
     """The same trials; those of runs with a cap with the requests that were counted for them."""
     capped = Counter(trial.run_id for trial in claimed if not trial.ahead)
     in_flight = max((trial.in_flight for trial in claimed), default=0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from toolbench.engine.events import StopReason
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.trials.budget import Granted, reserve
-from toolbench.lab.trials.claiming import Claimed, leave_slot, take_slot
+from toolbench.lab.trials.claiming import ClaimedTrial, leave_slot, take_slot
 from toolbench.lab.trials.slots import Slots
 from toolbench.providers.driving import Stopped
 
@@ -70,7 +70,7 @@ def _tell(answers: list[_Waiting], granted: Granted) -> None:
 class TrialGate:
     """The gate of one trial, with `ahead` requests that were counted when it was claimed."""
 
-    trial: Claimed
+    trial: ClaimedTrial
     provider_id: int
     permits: Permits
     database: DatabaseThread

@@ -22,7 +22,7 @@ from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.known_scenarios import Versioned, frozen_cases
 from toolbench.lab.secrets.keys import endpoint_headers, endpoint_key
-from toolbench.lab.trials.claiming import Claimed
+from toolbench.lab.trials.claiming import ClaimedTrial
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
 SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
@@ -157,7 +157,7 @@ def reach(provider: Provider) -> Reach:
     return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
 
 
-def trial_plan(trial: Claimed, config: FrozenConfig, to: Reach) -> TrialPlan:
+def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
     """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
     case = config.cases.get((trial.scenario, trial.scenario_version))
     scenario = case or scenarios.find(trial.scenario)

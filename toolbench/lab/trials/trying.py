@@ -16,7 +16,7 @@ from toolbench.lab.processes.database_thread import DatabaseThread
 from toolbench.lab.steps.causes import cause_columns
 from toolbench.lab.steps.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.steps.stored_steps import driven_steps
-from toolbench.lab.trials.claiming import Claimed
+from toolbench.lab.trials.claiming import ClaimedTrial
 from toolbench.lab.trials.permits import Permits, TrialGate
 from toolbench.lab.trials.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.trials.prompts import prompt_columns, prompt_version, sent_prompt
@@ -46,7 +46,7 @@ class Bench:
 class Try:
     """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it."""
 
-    trial: Claimed
+    trial: ClaimedTrial
     bench: Bench
     cancelled: Cancel
     worst_lag_ms: float = 0.0

@@ -4,15 +4,15 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.wires import wire_named
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check, untold
 
 
-async def check_completion(prober: Prober) -> Check:
+async def check_completion(prober: Prober) -> ProbeCheck:
     """OpenAI's, else llama.cpp's own. Beside Messages there is none that could be used."""
     if prober.in_messages:
         said = "An endpoint that speaks Messages takes no raw prompt."
-        return Check("completion", "failed", said, {"raw_completion": False})
+        return ProbeCheck("completion", "failed", said, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
         wire = wire_named(name)
@@ -24,10 +24,10 @@ async def check_completion(prober: Prober) -> Check:
                 f"A raw prompt is continued by {wire.path}: the method template can be used where its dialect is known."
             )
             known: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
-            return Check("completion", "passed", said, known, numbers)
+            return ProbeCheck("completion", "passed", said, known, numbers)
         if reply.status not in (400, 404, 405, 422, 501):
             return untold("completion", reply.error, numbers)
-    return Check("completion", "failed", "There is no raw completion here.", {"raw_completion": False}, numbers)
+    return ProbeCheck("completion", "failed", "There is no raw completion here.", {"raw_completion": False}, numbers)
 
 
 def _continues(payload: Any) -> bool:

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from toolbench.providers.probing import calling, completing, constraining, conversing, offering, sampling
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.probing.efforts import check_effort
 from toolbench.providers.probing.first_use import check_round_trip, check_tools
 from toolbench.providers.probing.prober import LIMIT, Heard, Prober
 from toolbench.providers.probing.shapes import check_ids, check_shape
-from toolbench.providers.probing.values import Check
 
 SECONDS = 120.0
 MOST_REQUESTS = 60  # of one conformance probe, none sent twice
 
-Ask = Callable[[Prober], Awaitable[Check]]
+Ask = Callable[[Prober], Awaitable[ProbeCheck]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ TITLES = {question.slug: question.title for question in QUESTIONS}
 _FIRST = ("prefix", "tools", "round_trip")  # told even of an endpoint that does not answer
 
 
-async def probe_first_use(prober: Prober) -> AsyncIterator[Check]:
+async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
     """The least that decides how calls are asked for: two to five requests."""
     prober.check = "tools"
     tools, heard = await check_tools(prober)
@@ -69,7 +69,7 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[Check]:
     yield check_shape(heard.exchanges)
 
 
-async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIterator[Check]:
+async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIterator[ProbeCheck]:
     """Every check, one after the other; what there is no time for could not be told. Where the endpoint cannot be
     asked at all nothing more is sent."""
     until = prober.clock() + seconds
@@ -82,7 +82,7 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
     if tools.blocked:
         for slug in TITLES:
             if slug not in _FIRST:
-                yield Check(slug, "unknown", "Not asked: the endpoint does not answer.")
+                yield ProbeCheck(slug, "unknown", "Not asked: the endpoint does not answer.")
         return
     async for check in _compared(prober, heard, until):
         yield check
@@ -93,18 +93,18 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
     yield check_ids(prober.exchanges)
 
 
-def _with_limit(check: Check, prober: Prober) -> Check:
+def _with_limit(check: ProbeCheck, prober: Prober) -> ProbeCheck:
     """With the newer name of the limit, where the endpoint wanted it."""
     if prober.limit_name == LIMIT or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
-async def _compared(prober: Prober, heard: Heard, until: float) -> AsyncIterator[Check]:
-    async def dropping(asked: Prober) -> Check:
+async def _compared(prober: Prober, heard: Heard, until: float) -> AsyncIterator[ProbeCheck]:
+    async def dropping(asked: Prober) -> ProbeCheck:
         return conversing.check_dropped_tools(heard, await conversing.without_tools(asked))
 
-    async def streaming(asked: Prober) -> Check:
+    async def streaming(asked: Prober) -> ProbeCheck:
         return await calling.check_stream(asked, heard)
 
     yield await _within(prober, "dropped_tools", dropping, until)
@@ -112,11 +112,11 @@ async def _compared(prober: Prober, heard: Heard, until: float) -> AsyncIterator
     yield conversing.check_reasoning(heard)
 
 
-async def _within(prober: Prober, slug: str, ask: Ask, until: float) -> Check:
+async def _within(prober: Prober, slug: str, ask: Ask, until: float) -> ProbeCheck:
     prober.check = slug
     left = until - prober.clock()
     try:
         async with asyncio.timeout(max(left, 0)):
             return await ask(prober)
     except TimeoutError:
-        return Check(slug, "unknown", "Could not be told: the probe's time was over.")
+        return ProbeCheck(slug, "unknown", "Could not be told: the probe's time was over.")

@@ -1,8 +1,8 @@
 """Checks of constraints: which ones hold an answer, and whether tools may be marked strict."""
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.prober import Prober, Reply
-from toolbench.providers.probing.values import Check, untold
 from toolbench.providers.upstream_error import parse_json
 
 _ASKED: list[JsonObject] = [{"role": "user", "content": "What is the capital of Norway?"}]
@@ -36,7 +36,7 @@ _HELD: dict[str, JsonObject] = {
 _HELD_IN_MESSAGES: dict[str, JsonObject] = {"output_config": {"response_format": _LOOSE}}
 
 
-async def check_constraints(prober: Prober) -> Check:
+async def check_constraints(prober: Prober) -> ProbeCheck:
     """A question whose true answer the constraint forbids: who honours it cannot say Oslo."""
     asked = _HELD_IN_MESSAGES if prober.in_messages else _HELD
     replies = {name: await _constrained(prober, field) for name, field in asked.items()}
@@ -51,7 +51,7 @@ async def check_constraints(prober: Prober) -> Check:
         if not _kept(reply) and (reply.error is None or reply.refused):
             held[held.index("response_format")] = "plain_schema"
             words = f"{words}; its patterns: {_fate(reply, held=False)}, so plain_schema"
-    return Check("constraints", "passed" if held else "failed", f"{words}.", {"constrained": held}, numbers)
+    return ProbeCheck("constraints", "passed" if held else "failed", f"{words}.", {"constrained": held}, numbers)
 
 
 async def _constrained(prober: Prober, field: JsonObject) -> Reply:
@@ -68,7 +68,7 @@ def _fate(reply: Reply, *, held: bool) -> str:
     return "honoured" if held else "taken and dropped"
 
 
-async def check_strict(prober: Prober) -> Check:
+async def check_strict(prober: Prober) -> ProbeCheck:
     """Whether a tool marked strict is taken; whether it is held to could not be seen from one answer."""
     parameters = {**_VERDICT, "properties": {"verdict": {"type": "string"}}}
     function = {"name": "probe_verdict", "description": "Takes a verdict.", "strict": True, "parameters": parameters}
@@ -76,8 +76,8 @@ async def check_strict(prober: Prober) -> Check:
     reply = await prober.post({"messages": _ASKED, "tools": [tool], prober.limit_name: 64})
     numbers = (reply.number,)
     if reply.error is None:
-        return Check("strict", "passed", "A tool marked strict is taken.", {"supports_strict": True}, numbers)
+        return ProbeCheck("strict", "passed", "A tool marked strict is taken.", {"supports_strict": True}, numbers)
     if reply.error.infrastructure:
         return untold("strict", reply.error, numbers)
     said = f"A tool marked strict is refused: {reply.error.message}"
-    return Check("strict", "failed", said, {"supports_strict": False}, numbers)
+    return ProbeCheck("strict", "failed", said, {"supports_strict": False}, numbers)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.providers.listing import ExchangeFailed, list_models
+from toolbench.providers.probing.checks import Outcome, ProbeCheck, untold
 from toolbench.providers.probing.first_use import dropped, echo_wish
 from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
 from toolbench.providers.probing.shapes import raw_message, reasoning_field
-from toolbench.providers.probing.values import Check, Outcome, untold
 
 FOREIGN, NINE = "call_probe_0123456789abcdef", "prb0a1b2c"
 NINE_PATTERN = "^[a-zA-Z0-9]{9}$"
@@ -16,17 +16,19 @@ PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
 _MISSED = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
 
-def check_dropped_tools(heard: Heard, bare: Heard) -> Check:
+def check_dropped_tools(heard: Heard, bare: Heard) -> ProbeCheck:
     """The same request with tools must be longer than without, by the endpoint's own count."""
     numbers = (*heard.numbers[:1], *bare.numbers)
     counts = [one.turn.usage.input_tokens if one.turn and one.turn.usage else None for one in (heard, bare)]
     if None in counts:
-        return Check("dropped_tools", "unknown", "Could not be told: the endpoint counts no tokens.", {}, numbers)
+        return ProbeCheck("dropped_tools", "unknown", "Could not be told: the endpoint counts no tokens.", {}, numbers)
     if dropped(heard, bare):
         said = f"The request has {counts[0]} tokens with tools and without: they are dropped on the way."
-        return Check("dropped_tools", "failed", said, {"tools_field": "dropped", "supports_tool_use": False}, numbers)
+        return ProbeCheck(
+            "dropped_tools", "failed", said, {"tools_field": "dropped", "supports_tool_use": False}, numbers
+        )
     said = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
-    return Check("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
+    return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
 
 
 async def without_tools(prober: Prober) -> Heard:
@@ -45,7 +47,7 @@ def _past(call_id: str, content: str | None) -> tuple[Message, ...]:
     )
 
 
-async def check_foreign_history(prober: Prober) -> Check:
+async def check_foreign_history(prober: Prober) -> ProbeCheck:
     """Whether calls with another endpoint's ids, and content null beside them, are taken in the history."""
     wish = Wish("", "Which colour was it? Answer in one word.", (ECHO,))
     numbers: tuple[int, ...] = ()
@@ -56,11 +58,11 @@ async def check_foreign_history(prober: Prober) -> Check:
         error = heard.error
         if error is None:
             outcome: Outcome = "passed" if call_id == FOREIGN and content is None else "failed"
-            return Check("foreign_history", outcome, said, learned, numbers)
+            return ProbeCheck("foreign_history", outcome, said, learned, numbers)
         if error.infrastructure:
             return untold("foreign_history", error, numbers)
     said = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
-    return Check("foreign_history", "failed", said, {}, numbers)
+    return ProbeCheck("foreign_history", "failed", said, {}, numbers)
 
 
 _PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
@@ -76,11 +78,11 @@ _PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 )
 
 
-async def check_midturn_system(prober: Prober) -> Check:
+async def check_midturn_system(prober: Prober) -> ProbeCheck:
     """Whether a system message may stand in the middle of a conversation. Messages knows none, so nobody is asked."""
     if prober.in_messages:
         said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
-        return Check("midturn_system", "failed", said, {"allows_midturn_system": False})
+        return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (
         {"role": "user", "content": "Hello."},
         {"role": "assistant", "content": "Hello."},
@@ -90,7 +92,7 @@ async def check_midturn_system(prober: Prober) -> Check:
     error = heard.error
     if error is None:
         known: JsonObject = {"allows_midturn_system": True}
-        return Check("midturn_system", "passed", "A later system message is taken.", known, heard.numbers)
+        return ProbeCheck("midturn_system", "passed", "A later system message is taken.", known, heard.numbers)
     if error.infrastructure and error.status != 500:
         return untold("midturn_system", error, heard.numbers)
     plain = await prober.ask(Wish("Be brief.", "Which colour is the sky?", history=history[:2]))
@@ -98,10 +100,10 @@ async def check_midturn_system(prober: Prober) -> Check:
     if plain.error is not None:
         return untold("midturn_system", plain.error, numbers)
     said = f"A later system message is refused, without it the request is taken: {error.message}"
-    return Check("midturn_system", "failed", said, {"allows_midturn_system": False}, numbers)
+    return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False}, numbers)
 
 
-async def check_error_bodies(prober: Prober) -> Check:
+async def check_error_bodies(prober: Prober) -> ProbeCheck:
     """Nonsense must be refused with a status from 400 on and a JSON body that says why."""
     reply = await prober.post_as_it_is({"messages": "this is no list"})
     numbers = (reply.number,)
@@ -109,40 +111,44 @@ async def check_error_bodies(prober: Prober) -> Check:
         return untold("error_bodies", reply.error, numbers)
     if reply.status < 400:
         said = f"Messages that are no list are answered with {reply.status}."
-        return Check("error_bodies", "failed", said, exchanges=numbers)
+        return ProbeCheck("error_bodies", "failed", said, exchanges=numbers)
     said_why = isinstance(reply.payload, dict | list) and bool(reply.error and reply.error.message)
     if reply.status < 500 and said_why:
-        return Check("error_bodies", "passed", f"Nonsense is refused with {reply.status} and a reason.", {}, numbers)
+        return ProbeCheck(
+            "error_bodies", "passed", f"Nonsense is refused with {reply.status} and a reason.", {}, numbers
+        )
     what = "as its own failure" if reply.status >= 500 else "without a JSON body"
-    return Check("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {what}.", {}, numbers)
+    return ProbeCheck("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {what}.", {}, numbers)
 
 
-def check_reasoning(heard: Heard) -> Check:
+def check_reasoning(heard: Heard) -> ProbeCheck:
     """How reasoning came, and whether our replay of it beside a call was taken."""
     fields = {reasoning_field(raw_message(step)) for step in heard.exchanges} - {""}
     if not fields:
         said = "Could not be told: no reasoning was seen."
-        return Check("reasoning_replay", "unknown", said, exchanges=heard.numbers)
+        return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
     later = [record for record in heard.ended.turns if record.turn > 0]
     if not later:
         said = "There is reasoning, but no call to replay it with."
-        return Check("reasoning_replay", "unknown", said, exchanges=heard.numbers)
+        return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
     if (error := later[0].failure) is not None:
         if error.infrastructure:
             return untold("reasoning_replay", error, heard.numbers)
         said = f"Reasoning sent back as it came is refused: {error.message}"
-        return Check("reasoning_replay", "failed", said, {"reasoning_replay": "none"}, heard.numbers)
+        return ProbeCheck("reasoning_replay", "failed", said, {"reasoning_replay": "none"}, heard.numbers)
     place = "tags" if "tags" in fields else "details" if "reasoning_details" in fields else "field"
     said = f"Reasoning in {', '.join(sorted(fields))} is taken back beside its call."
-    return Check("reasoning_replay", "passed", said, {"reasoning_replay": place}, heard.numbers)
+    return ProbeCheck("reasoning_replay", "passed", said, {"reasoning_replay": place}, heard.numbers)
 
 
-async def check_prefix(prober: Prober, tools: Check, error: ExchangeError | None) -> Check:
+async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
     """Where nothing was found at the address: whether another prefix leads to the API."""
     if not tools.blocked:
-        return Check("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
+        return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
     if error is None or error.code not in _MISSED:
-        return Check("prefix", "unknown", "Could not be told: the endpoint did not answer.", exchanges=tools.exchanges)
+        return ProbeCheck(
+            "prefix", "unknown", "Could not be told: the endpoint did not answer.", exchanges=tools.exchanges
+        )
     own = prober.endpoint.api_prefix.rstrip("/")
     for prefix in PREFIXES:
         if prefix == own:
@@ -153,6 +159,6 @@ async def check_prefix(prober: Prober, tools: Check, error: ExchangeError | None
         except ExchangeFailed:
             continue
         said = f"Nothing is found under {own or 'no prefix'}; under {prefix or 'no prefix'} a list of models is."
-        return Check("prefix", "failed", said, exchanges=tools.exchanges)
+        return ProbeCheck("prefix", "failed", said, exchanges=tools.exchanges)
     said = "Nothing is found here, nor under the usual prefixes: check the address and the model's name."
-    return Check("prefix", "unknown", said, exchanges=tools.exchanges)
+    return ProbeCheck("prefix", "unknown", said, exchanges=tools.exchanges)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.probing.values import Check, untold
 
 ROOM = 2048  # tokens: a budget for thinking is 1024 at least, and stands below the limit
 _ASKED: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
@@ -25,7 +25,7 @@ _NAMES_IN_MESSAGES: Mapping[str, Pair] = {
 }
 
 
-async def check_effort(prober: Prober) -> Check:
+async def check_effort(prober: Prober) -> ProbeCheck:
     """The first name under which nonsense is refused and sense is taken."""
     names = _NAMES_IN_MESSAGES if prober.in_messages else _NAMES
     numbers: tuple[int, ...] = ()
@@ -42,8 +42,8 @@ async def check_effort(prober: Prober) -> Check:
         numbers = (*numbers, plain.number)
         if plain.error is None:
             said = f"{name} is read: nonsense in it is refused, sense is taken."
-            return Check("effort", "passed", said, {"effort_name": name}, numbers)
+            return ProbeCheck("effort", "passed", said, {"effort_name": name}, numbers)
     if passed_over:
         said = "The effort is taken without effect: nonsense passes under every name that is not refused."
-        return Check("effort", "failed", said, {"ignores": ["reasoning_effort"]}, numbers)
-    return Check("effort", "failed", "The effort is refused under every name.", {}, numbers)
+        return ProbeCheck("effort", "failed", said, {"ignores": ["reasoning_effort"]}, numbers)
+    return ProbeCheck("effort", "failed", "The effort is refused under every name.", {}, numbers)

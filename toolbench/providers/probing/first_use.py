@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.dialects import dialect_of
 from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
-from toolbench.providers.probing.values import Check, untold
 
 _REJECTED = (400, 404, 405, 415, 422)
 _ABOUT_TOOLS = ("tool", "function")
@@ -21,7 +21,7 @@ def echo_wish(word: str) -> Wish:
     return Wish(system, f"Call probe_echo with the value {word} now.", (ECHO,), turns=3)
 
 
-async def check_tools(prober: Prober) -> tuple[Check, Heard]:
+async def check_tools(prober: Prober) -> tuple[ProbeCheck, Heard]:
     """Whether calls come back in their own field. What came is handed on, for the checks that cost no request."""
     heard = await prober.ask(echo_wish(prober.word))
     error, turn = heard.error, heard.turn
@@ -32,46 +32,46 @@ async def check_tools(prober: Prober) -> tuple[Check, Heard]:
     if dialect := dialect_of(turn.text, (ECHO.to_openai(),)):
         said = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
         known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
-        return Check("tools", "failed", said, known, heard.numbers), heard
+        return ProbeCheck("tools", "failed", said, known, heard.numbers), heard
     if turn.finish_reason == "length":
         said = "Could not be told: the answer was cut before a call."
-        return Check("tools", "unknown", said, exchanges=heard.numbers), heard
+        return ProbeCheck("tools", "unknown", said, exchanges=heard.numbers), heard
     return await _without_call(prober, heard), heard
 
 
-async def _without_call(prober: Prober, heard: Heard) -> Check:
+async def _without_call(prober: Prober, heard: Heard) -> ProbeCheck:
     """Plain text: are the tools dropped, or does the model need to be held to a call?"""
     bare = await prober.ask(replace(echo_wish(prober.word), tools=(), turns=1))
     numbers = (*heard.numbers, *bare.numbers)
     if dropped(heard, bare):
         said = "The endpoint drops the tools: the request has as many tokens with them as without."
-        return Check("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
+        return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
     held = await prober.ask(replace(echo_wish(prober.word), policy={"tool_choice": "required"}, turns=1))
     numbers = (*numbers, *held.numbers)
     if held.turn is not None and _called(held.turn):
         known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
         said = "The model calls only when tool_choice is required; left to itself it answers in words."
-        return Check("tools", "passed", said, known, numbers)
+        return ProbeCheck("tools", "passed", said, known, numbers)
     if held.error is not None and held.error.infrastructure:
         return untold("tools", held.error, numbers)
     said = "The model answers in words, and tool_choice required does not change that."
-    return Check("tools", "failed", said, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
+    return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
 
 
-def check_round_trip(heard: Heard) -> Check:
+def check_round_trip(heard: Heard) -> ProbeCheck:
     """Whether the endpoint takes its own call back with a result, and speaks then."""
     later = [record for record in heard.ended.turns if record.turn > 0]
     numbers = heard.numbers
     if not later:
-        return Check("round_trip", "unknown", "Could not be told: there was no call to give a result to.")
+        return ProbeCheck("round_trip", "unknown", "Could not be told: there was no call to give a result to.")
     if (error := later[0].failure) is not None:
         if error.infrastructure:
             return untold("round_trip", error, numbers)
-        return Check("round_trip", "failed", f"Given its own call back, it answers: {error.message}", {}, numbers)
+        return ProbeCheck("round_trip", "failed", f"Given its own call back, it answers: {error.message}", {}, numbers)
     last = later[-1].answer
     if last is None or not last.text.strip():
-        return Check("round_trip", "failed", "After the result the answer is empty.", {}, numbers)
-    return Check("round_trip", "passed", "The result was taken and spoken about.", {}, numbers)
+        return ProbeCheck("round_trip", "failed", "After the result the answer is empty.", {}, numbers)
+    return ProbeCheck("round_trip", "passed", "The result was taken and spoken about.", {}, numbers)
 
 
 def dropped(with_tools: Heard, without: Heard) -> bool:
@@ -84,23 +84,23 @@ def _called(turn: Turn) -> bool:
     return turn.path == "tool_use" and bool(turn.calls)
 
 
-def _of_call(heard: Heard, word: str) -> Check:
+def _of_call(heard: Heard, word: str) -> ProbeCheck:
     known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["auto"]}
     arguments = heard.first_call(ECHO.name)
     if arguments is None:
         said = "The answer calls, but not the tool it was asked for, or with arguments that break its schema."
-        return Check("tools", "failed", said, known, heard.numbers)
+        return ProbeCheck("tools", "failed", said, known, heard.numbers)
     exact = arguments.get("value") == word
     said = "The call came back in tool_calls, its arguments valid" + ("." if exact else ", with another value.")
-    return Check("tools", "passed", said, known, heard.numbers)
+    return ProbeCheck("tools", "passed", said, known, heard.numbers)
 
 
-def _of_error(error: ExchangeError | None, heard: Heard) -> Check:
+def _of_error(error: ExchangeError | None, heard: Heard) -> ProbeCheck:
     """Only a refusal that speaks of tools says something about tools."""
     if error is None or not _refuses_tools(error):
         return replace(untold("tools", error, heard.numbers), blocked=True)
     said = f"The endpoint refuses requests with tools: {error.message}"
-    return Check("tools", "failed", said, {"supports_tool_use": False, "tools_field": "refused"}, heard.numbers)
+    return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "refused"}, heard.numbers)
 
 
 def _refuses_tools(error: ExchangeError) -> bool:

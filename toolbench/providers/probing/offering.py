@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.prober import ECHO, Prober, Reply
-from toolbench.providers.probing.values import Check, untold
 
 MANY = 129
 LONG = 65  # characters
@@ -36,7 +36,7 @@ _KEYWORDS: dict[str, JsonObject] = {
 _WORDS = ("not", "const", "default", "pattern", "format")  # name a keyword only in quotes or in a path
 
 
-async def check_names(prober: Prober) -> Check:
+async def check_names(prober: Prober) -> ProbeCheck:
     """A name with a dot and one of 65 characters: what is refused tells what names must look like, unless the refusal
     says it."""
     replies = {name: await _offer(prober, _named(name)) for name in (_DOTTED, _LONG_NAME)}
@@ -44,7 +44,7 @@ async def check_names(prober: Prober) -> Check:
     refused = [name for name, reply in replies.items() if reply.error is not None]
     if not refused:
         said = f"A dot is taken in a tool's name, and {LONG} characters are."
-        return Check("names", "passed", said, exchanges=numbers)
+        return ProbeCheck("names", "passed", said, exchanges=numbers)
     if trouble := await _trouble("names", prober, [replies[name] for name in refused]):
         return trouble
     pattern = _pattern_said([replies[name] for name in refused], refused)
@@ -53,11 +53,11 @@ async def check_names(prober: Prober) -> Check:
         numbers = (*numbers, shorter.number)
         if shorter.error is not None:
             said = f"A tool's name of {LONG} characters is refused; how many are taken could not be told."
-            return Check("names", "failed", said, exchanges=numbers)
+            return ProbeCheck("names", "failed", said, exchanges=numbers)
     what = " and ".join({_DOTTED: "a dot", _LONG_NAME: f"{LONG} characters"}[name] for name in refused)
     characters = "[a-zA-Z0-9_-]" if _DOTTED in refused else "[a-zA-Z0-9_.-]"
     pattern = pattern or f"^{characters}{f'{{1,{LONG - 1}}}' if _LONG_NAME in refused else '+'}$"
-    return Check("names", "failed", f"Refused in a tool's name: {what}.", {"name_pattern": pattern}, numbers)
+    return ProbeCheck("names", "failed", f"Refused in a tool's name: {what}.", {"name_pattern": pattern}, numbers)
 
 
 def _pattern_said(replies: Sequence[Reply], refused: Sequence[str]) -> str:
@@ -73,13 +73,13 @@ def _pattern_said(replies: Sequence[Reply], refused: Sequence[str]) -> str:
     return ""
 
 
-async def check_max_tools(prober: Prober) -> Check:
+async def check_max_tools(prober: Prober) -> ProbeCheck:
     """129 tools at once. Where that is too many, the number that the refusal names must be taken and one more must
     not; where it names none, 128 must be taken."""
     reply = await _offer(prober, *_many(MANY))
     numbers: tuple[int, ...] = (reply.number,)
     if reply.error is None:
-        return Check("max_tools", "passed", f"{MANY} tools in one request are taken.", exchanges=numbers)
+        return ProbeCheck("max_tools", "passed", f"{MANY} tools in one request are taken.", exchanges=numbers)
     if trouble := await _trouble("max_tools", prober, [reply]):
         return trouble
     below = [int(number) for number in re.findall(r"\d+", _said(reply)) if 0 < int(number) < MANY]
@@ -89,12 +89,12 @@ async def check_max_tools(prober: Prober) -> Check:
     numbers = tuple(dict.fromkeys((*numbers, taken.number, more.number)))
     if taken.error is not None or not _rejected(more):
         said = f"{MANY} tools in one request are refused; how many are taken could not be told."
-        return Check("max_tools", "failed", said, exchanges=numbers)
+        return ProbeCheck("max_tools", "failed", said, exchanges=numbers)
     said = f"{most} tools in one request are taken, one more is refused."
-    return Check("max_tools", "failed", said, {"max_tools": most}, numbers)
+    return ProbeCheck("max_tools", "failed", said, {"max_tools": most}, numbers)
 
 
-async def check_keywords(prober: Prober) -> Check:
+async def check_keywords(prober: Prober) -> ProbeCheck:
     """A schema with many keywords; those that a refusal names are left out and it is sent again."""
     left, refused, numbers = dict(_KEYWORDS), list[str](), tuple[int, ...]()
     for _ in range(ROUNDS):
@@ -111,14 +111,14 @@ async def check_keywords(prober: Prober) -> Check:
         left = {keyword: schema for keyword, schema in left.items() if keyword not in named}
     if refused:
         said = f"Refused in a tool's schema: {', '.join(refused)}."
-        return Check("keywords", "failed", said, {"schema_dialect": refused}, numbers)
+        return ProbeCheck("keywords", "failed", said, {"schema_dialect": refused}, numbers)
     if reply.error is not None:
         said = (
             f"A schema with {len(left)} keywords is refused, and the refusal names none of them: {reply.error.message}"
         )
-        return Check("keywords", "failed", said, exchanges=numbers)
+        return ProbeCheck("keywords", "failed", said, exchanges=numbers)
     said = f"Taken in a tool's schema: {', '.join(left)}."
-    return Check("keywords", "passed", said, {"schema_dialect": []}, numbers)
+    return ProbeCheck("keywords", "passed", said, {"schema_dialect": []}, numbers)
 
 
 def _names(said: str, keyword: str) -> bool:
@@ -126,7 +126,7 @@ def _names(said: str, keyword: str) -> bool:
     return re.search(rf"{before}{keyword}(?!\w)", said) is not None
 
 
-async def _trouble(slug: str, prober: Prober, replies: Sequence[Reply]) -> Check | None:
+async def _trouble(slug: str, prober: Prober, replies: Sequence[Reply]) -> ProbeCheck | None:
     """Why these errors say nothing of what was asked: one is no refusal of the request, or a plain tool is not taken
     either. None where they do."""
     numbers = tuple(reply.number for reply in replies)

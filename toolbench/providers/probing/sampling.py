@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.requests import LIMITS
+from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.prober import Heard, Prober, Wish
-from toolbench.providers.probing.values import Check, untold
 
 FEW = 4  # tokens
 
 
-async def check_max_tokens(prober: Prober) -> Check:
+async def check_max_tokens(prober: Prober) -> ProbeCheck:
     """A limit of four tokens must cut a long answer; where it does not, the other name of it is tried."""
     names = dict.fromkeys((prober.limit_name, *(() if prober.in_messages else LIMITS)))
     numbers: tuple[int, ...] = ()
@@ -22,10 +22,10 @@ async def check_max_tokens(prober: Prober) -> Check:
         used = heard.turn.usage.output_tokens if heard.turn.usage else None
         if heard.turn.finish_reason == "length" and (used is None or used <= 2 * FEW):
             known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
-            return Check("max_tokens", "passed", f"{name} has its effect.", known, numbers)
+            return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", known, numbers)
         if len(heard.turn.text.split()) <= 2 * FEW:
             said = "Could not be told: the answer was short anyway."
-            return Check("max_tokens", "unknown", said, exchanges=numbers)
+            return ProbeCheck("max_tokens", "unknown", said, exchanges=numbers)
     return _ignored("max_tokens", numbers)
 
 
@@ -34,7 +34,7 @@ def _only(name: str, prober: Prober) -> JsonObject:
     return {name: FEW} if name == prober.limit_name else {prober.limit_name: None, name: FEW}
 
 
-async def check_stop(prober: Prober) -> Check:
+async def check_stop(prober: Prober) -> ProbeCheck:
     """A stop word must end the answer before it."""
     wish = Wish("", "Write exactly this: one two three four five six", options={"stop": ["four"]})
     heard = await prober.ask(wish)
@@ -45,10 +45,12 @@ async def check_stop(prober: Prober) -> Check:
         return _ignored("stop", heard.numbers)
     if "three" in text:
         return _honoured("stop", heard.numbers)
-    return Check("stop", "unknown", "Could not be told: the answer never came to the stop word.", {}, heard.numbers)
+    return ProbeCheck(
+        "stop", "unknown", "Could not be told: the answer never came to the stop word.", {}, heard.numbers
+    )
 
 
-async def check_temperature(prober: Prober) -> Check:
+async def check_temperature(prober: Prober) -> ProbeCheck:
     """The same open question twice at temperature 0."""
     heard = [await prober.ask(_open({"temperature": 0})) for _ in range(2)]
     numbers, texts = _told(heard)
@@ -56,11 +58,11 @@ async def check_temperature(prober: Prober) -> Check:
         return untold("temperature", heard[-1].error, numbers)
     if len(set(texts)) == 1:
         said = "Two answers at temperature 0 are equal."
-        return Check("temperature", "passed", said, {"honours": ["temperature"]}, numbers)
-    return Check("temperature", "failed", "Two answers at temperature 0 differ.", {}, numbers)
+        return ProbeCheck("temperature", "passed", said, {"honours": ["temperature"]}, numbers)
+    return ProbeCheck("temperature", "failed", "Two answers at temperature 0 differ.", {}, numbers)
 
 
-async def check_seed(prober: Prober) -> Check:
+async def check_seed(prober: Prober) -> ProbeCheck:
     """One seed twice and another once at temperature 1: equal, equal, different."""
     heard = [await prober.ask(_open({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
     numbers, texts = _told(heard)
@@ -71,7 +73,7 @@ async def check_seed(prober: Prober) -> Check:
     if texts[0] != texts[2]:
         return _honoured("seed", numbers)
     said = "Could not be told: another seed gives the same answer."
-    return Check("seed", "unknown", said, exchanges=numbers)
+    return ProbeCheck("seed", "unknown", said, exchanges=numbers)
 
 
 def _open(options: JsonObject) -> Wish:
@@ -83,9 +85,9 @@ def _told(heard: Sequence[Heard]) -> tuple[tuple[int, ...], list[str]]:
     return numbers, [one.turn.text for one in heard if one.turn is not None]
 
 
-def _honoured(option: str, numbers: tuple[int, ...]) -> Check:
-    return Check(option, "passed", f"{option} has its effect.", {"honours": [option]}, numbers)
+def _honoured(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
+    return ProbeCheck(option, "passed", f"{option} has its effect.", {"honours": [option]}, numbers)
 
 
-def _ignored(option: str, numbers: tuple[int, ...]) -> Check:
-    return Check(option, "failed", f"{option} is taken without effect.", {"ignores": [option]}, numbers)
+def _ignored(option: str, numbers: tuple[int, ...]) -> ProbeCheck:
+    return ProbeCheck(option, "failed", f"{option} is taken without effect.", {"ignores": [option]}, numbers)

@@ -5,7 +5,7 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.wires.anthropic.answers import chat_message
-from toolbench.providers.probing.values import Check
+from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.recording import ExchangeStep
 from toolbench.providers.upstream_error import parse_json
 
@@ -26,12 +26,12 @@ def raw_message(step: ExchangeStep) -> Message:
     return message if isinstance(message, dict) else {}
 
 
-def check_shape(exchanges: Iterable[ExchangeStep]) -> Check:
+def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     """Where calls stand and what their arguments are, over all answers that call."""
     calling = [(step.ordinal, message) for step in exchanges if _calls(message := raw_message(step))]
     numbers = tuple(number for number, _ in calling)
     if not calling:
-        return Check("shape", "unknown", "Could not be told: no answer had a call in its own field.")
+        return ProbeCheck("shape", "unknown", "Could not be told: no answer had a call in its own field.")
     places = {_place(message) for _, message in calling}
     arguments = {_kind(function.get("arguments")) for _, message in calling for function in _functions(message)}
     place = next((odd for odd in (LEGACY, OBJECT) if odd in places), LIST)
@@ -39,9 +39,9 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> Check:
     learned: JsonObject = {"calls_shape": place, "arguments_shape": kind}
     if place == LIST and kind == "text":
         said = "Calls are a list and their arguments a JSON text."
-        return Check("shape", "passed", said, learned, numbers)
+        return ProbeCheck("shape", "passed", said, learned, numbers)
     said = f"Calls stand in {_WHERE[place]}; their arguments are {_WHAT[kind]}."
-    return Check("shape", "failed", said, learned, numbers)
+    return ProbeCheck("shape", "failed", said, learned, numbers)
 
 
 _WHERE = {LIST: "a list", OBJECT: "one object instead of a list", LEGACY: "the old field function_call"}
@@ -54,20 +54,22 @@ _WHAT = {
 }
 
 
-def check_ids(exchanges: Iterable[ExchangeStep]) -> Check:
+def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     """Whether calls can be told apart by their ids, over all answers that call."""
     found = [(step.ordinal, call.get("id")) for step in exchanges for call in _calls(raw_message(step))]
     ids = [one for _, one in found]
     numbers = tuple(dict.fromkeys(number for number, _ in found))
     if not ids:
-        return Check("ids", "unknown", "Could not be told: no answer had a call in its own field.")
+        return ProbeCheck("ids", "unknown", "Could not be told: no answer had a call in its own field.")
     if any(not isinstance(one, str) or not one.strip() for one in ids):
-        return Check("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
+        return ProbeCheck("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
     if len(set(ids)) < len(ids):
-        return Check("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)
+        return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)
     if len(ids) == 1:
-        return Check("ids", "unknown", "The one call had an id; whether two differ could not be told.", {}, numbers)
-    return Check("ids", "passed", f"{len(ids)} calls, {len(ids)} ids.", {"ids": "unique"}, numbers)
+        return ProbeCheck(
+            "ids", "unknown", "The one call had an id; whether two differ could not be told.", {}, numbers
+        )
+    return ProbeCheck("ids", "passed", f"{len(ids)} calls, {len(ids)} ids.", {"ids": "unique"}, numbers)
 
 
 def reasoning_field(message: Message) -> str:

@@ -18,7 +18,7 @@ SAME_BEGINNING = 4  # letters that make two words one: cancel, cancels
 IDENTIFYING = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": "someone@example.com"}
-Found = Iterator[tuple[Any, Piece | None]]
+Guesses = Iterator[tuple[Any, Piece | None]]
 
 
 def rank(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
@@ -75,7 +75,7 @@ class _Guess:
                 break
         return schema if isinstance(schema, dict) else {}
 
-    def _first(self, schema: JsonObject, values: Found, otherwise: Any) -> Any:
+    def _first(self, schema: JsonObject, values: Guesses, otherwise: Any) -> Any:
         """The first that fits the schema; its piece is taken."""
         for value, piece in values:
             if self._fits(schema, value):
@@ -93,7 +93,7 @@ class _Guess:
         except (ValueError, TypeError):
             return True  # no schema that can be checked
 
-    def _named(self, name: str, schema: JsonObject) -> Found:
+    def _named(self, name: str, schema: JsonObject) -> Guesses:
         """Values that the question names for this argument."""
         kind, word = _kind(schema), _key(name)
         for option in _options(schema):
@@ -110,7 +110,7 @@ class _Guess:
                 if _is_of(sort, name, schema):
                     yield from ((piece.text, piece) for piece in self.pieces.some(sort))
 
-    def _loose(self, name: str, schema: JsonObject, depth: int) -> Found:
+    def _loose(self, name: str, schema: JsonObject, depth: int) -> Guesses:
         """Values that may be meant for this argument, the likeliest first."""
         kind = _kind(schema)
         known = known_value(name, schema, self.pieces.question)

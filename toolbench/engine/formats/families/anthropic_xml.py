@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.formats.coercion import typed_value
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.minimax import HOLDS, INVOKE_END, invoke_layout, invokes
 from toolbench.engine.formats.json_calls import clean_name
 from toolbench.engine.formats.values import Known
@@ -27,7 +27,7 @@ class NamedTags:
         arguments = _tags(rest.partition(_GUARD[0])[2], name, known)
         if cut or not name or arguments is None:
             return problem
-        return Reading((Found(name, arguments),))
+        return Reading((FoundCall(name, arguments),))
 
 
 def _tags(text: str, tool: str, known: Known) -> dict[str, Any] | None:

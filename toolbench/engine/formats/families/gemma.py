@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.families.fenced import FENCE, fenced_json
 from toolbench.engine.formats.families.generic_json import bare_json
@@ -31,14 +31,14 @@ class GemmaCalls:
     quote: str
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
-        calls: list[Found] = []
+        calls: list[FoundCall] = []
         text, at = _json_like(body.split(self.quote)), 0
         while named := _HEADING.match(text, at):
             end = value_end(text, named.end())
             arguments = _object(text[named.end() : end]) if end is not None else None
             if end is None or arguments is None:
                 return Reading(tuple(calls), "call_cut" if cut and end is None else "call_unreadable")
-            calls.append(Found(named["name"], arguments))
+            calls.append(FoundCall(named["name"], arguments))
             at = end
         if text[at:].strip(" \n,") or not calls:
             return Reading(tuple(calls), "call_cut" if cut else "call_unreadable")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.families.hermes import CLOSER, OPENER, PLAIN_NAME
 from toolbench.engine.formats.json_calls import Broken, as_object, clean_name, values
@@ -32,7 +32,7 @@ class NameAndArguments:
         arguments = as_object(value)
         if arguments is None or (cut and value is None):
             return problem
-        return Reading((Found(name, arguments),), notes=tuple(sorted(notes)))
+        return Reading((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
 
 
 GENERIC_XML = Format(

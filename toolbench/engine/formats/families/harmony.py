@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.json_calls import as_object, clean_name
 from toolbench.engine.formats.literals import read_value
@@ -36,14 +36,14 @@ class HarmonyMessage:
 
 def _call(name: str, content: str, *, cut: bool) -> Reading:
     if not content.strip():
-        return Reading(problem="call_cut") if cut else Reading((Found(name, {}),))
+        return Reading(problem="call_cut") if cut else Reading((FoundCall(name, {}),))
     try:
         arguments = as_object(read_value(content))
     except BadJson:
         arguments = None
     if arguments is None:
         return Reading(problem="call_cut" if cut else "call_unreadable")
-    return Reading((Found(name, arguments),))
+    return Reading((FoundCall(name, arguments),))
 
 
 def _written(call: TextCall, place: int) -> str:

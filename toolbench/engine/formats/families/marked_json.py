@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reader, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reader, Reading
 from toolbench.engine.formats.families.fenced import fenced_json
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
@@ -33,11 +33,11 @@ class Without:
 class NameIsKey(Shape):
     """Objects whose only key is the tool's name and whose value are the arguments."""
 
-    def calls(self, value: object) -> Iterator[Found | None]:
+    def calls(self, value: object) -> Iterator[FoundCall | None]:
         for item in value if isinstance(value, list) else [value]:
             name, given = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
             arguments = as_object(given)
-            yield Found(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
+            yield FoundCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
 
 
 def between(opener: str, *closers: str, read: Reader | None = None) -> Block:

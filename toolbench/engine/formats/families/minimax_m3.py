@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.formats.coercion import kinds_of, part_of, value_by
-from toolbench.engine.formats.definition import Block, Format, Found, Holds, Layout, Prompt, Reading
+from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.json_calls import clean_name
 from toolbench.engine.formats.tagged_calls import CUT, UNREADABLE
@@ -46,7 +46,7 @@ class NestedTags:
             return CUT if cut else UNREADABLE
         schema = known.schemas.get(name, {})
         return Reading(
-            (Found(name, {one.key: _value(one, part_of(schema, one.key, schema), schema, known) for one in root}),)
+            (FoundCall(name, {one.key: _value(one, part_of(schema, one.key, schema), schema, known) for one in root}),)
         )
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult
-from toolbench.engine.loop.saying import Said
+from toolbench.engine.loop.saying import FurtherMessage
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
@@ -18,9 +18,9 @@ from toolbench.evals.bfcl.multi_turn.playing import play
 from toolbench.evals.bfcl.multi_turn.rules import NO_CALL, RESULT, Mistake, mistake
 from toolbench.evals.bfcl.scenario import GROUP
 from toolbench.evals.due import Due
-from toolbench.evals.evidence import error_codes
+from toolbench.evals.evidence import CALLS, error_codes
 from toolbench.evals.judging import judging
-from toolbench.evals.judging.diagnosis import CALLS, Problem, at, last_turn
+from toolbench.evals.judging.diagnosis import Problem, at, last_turn
 from toolbench.evals.own.definition import definition_of
 from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
 
@@ -54,7 +54,9 @@ class MultiTurnScenario:
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         first, *others = self.case.messages
-        further = (Said(text, _definitions(self.case.tools_with(number))) for number, text in enumerate(others, 1))
+        further = (
+            FurtherMessage(text, _definitions(self.case.tools_with(number))) for number, text in enumerate(others, 1)
+        )
         return Instance(
             scenario=self.slug,
             version=self.version,

@@ -12,7 +12,7 @@ Outcome = Literal["passed", "failed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ProbeCheck:
     """One question to the endpoint. `learned` are the capabilities that it shows, by name; nothing where it could not
     be told. `exchanges` are the numbers of the exchanges that are the evidence. `blocked` says that the endpoint could
     not be asked at all: then no other check can tell anything either."""
@@ -25,13 +25,13 @@ class Check:
     blocked: bool = False
 
 
-def untold(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> Check:
+def untold(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
     """The endpoint did not answer the question: nothing is learned, and nothing may be remembered as unsupported."""
     said = f"{error.message} ({error.code})" if error else "There was no answer."
-    return Check(slug, "unknown", f"Could not be told: {said}", exchanges=exchanges)
+    return ProbeCheck(slug, "unknown", f"Could not be told: {said}", exchanges=exchanges)
 
 
-def learned(checks: Iterable[Check]) -> Capabilities:
+def learned(checks: Iterable[ProbeCheck]) -> Capabilities:
     """What all checks show together. Lists are joined; of anything else the later check knows better."""
     together: JsonObject = {}
     for check in checks:
