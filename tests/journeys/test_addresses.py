@@ -169,6 +169,8 @@ def test_garbage_in_the_path_is_a_page_that_is_not_there(visitor: Client, trial:
     for place in ("runs/{}/", "runs/{}/act/", "trials/{}/", "trials/{}/note/", "providers/{}/", "providers/{}/models/"):
         answer = visitor.get("/" + place.format(value))
         assert answer.status_code in (302, 404, 405), place
+    for place in ("steps/{}/request/", "steps/{}/response.bin", "runs/{}/trials.csv", "decide/records/{}/record.md"):
+        assert visitor.get("/" + place.format(value)).status_code == 404, place
     for place in ("scenarios/{}/", "matrix/export.{}", "sign-in/{}/", "static/{}", "{}", "runs/{}/report.zip"):
         assert_no_error(visitor.get("/" + place.format(value)), place)
 

@@ -1,7 +1,8 @@
 """The addresses of the pages. One URL is one thing, whole or in part."""
 
-from django.urls import URLPattern, URLResolver, path, re_path
+from django.urls import URLPattern, URLResolver, path, register_converter
 
+from toolbench.web.converters import CaseFile, Sheet, Side, Table
 from toolbench.web.views import (
     cases,
     compare,
@@ -35,13 +36,16 @@ from toolbench.web.views import (
     what_if,
 )
 
+for name, converter in {"side": Side, "table": Table, "sheet": Sheet, "case_file": CaseFile}.items():
+    register_converter(converter, name)
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", first.show, name="first"),
     path("matrix/", matrix.show, name="matrix"),
-    re_path(r"^matrix/export\.(?P<kind>csv|json|md)$", matrix.export, name="matrix-export"),
+    path("matrix/export.<sheet:kind>", matrix.export, name="matrix-export"),
     path("compare/", compare.show, name="compare"),
     path("metrics/", metrics.show, name="metrics"),
-    re_path(r"^compare/export\.(?P<kind>csv|json|md)$", compare.export, name="compare-export"),
+    path("compare/export.<sheet:kind>", compare.export, name="compare-export"),
     path("sign-in/", sign_in.show, name="sign-in"),
     path("sign-in/<str:token>/", sign_in.follow, name="sign-in-link"),
     path("sign-out/", sign_in.leave, name="sign-out"),
@@ -53,7 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<int:run_id>/rejudge/", judgements.again, name="rejudge"),
     path("runs/<int:run_id>/judgements/", judgements.list, name="judgements"),
     path("runs/<int:run_id>/report.zip", reports.whole, name="run-report"),
-    re_path(r"^runs/(?P<run_id>[0-9]{1,18})/trials\.(?P<kind>csv|json)$", reports.trials, name="run-trials"),
+    path("runs/<int:run_id>/trials.<table:kind>", reports.trials, name="run-trials"),
     path("runs/<int:run_id>/bundle.zip", reports.bundle, name="run-bundle"),
     path("imported/", imports.list, name="imported"),
     path("imported/new/", imports.new, name="import-new"),
@@ -62,10 +66,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("trials/", trials.list, name="trials"),
     path("trials/<int:trial_id>/", trials.show, name="trial"),
     path("trials/<int:trial_id>/note/", trials.note, name="trial-note"),
-    re_path(r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)/$", step_bytes.show, name="step-bytes"),
-    re_path(
-        r"^steps/(?P<step_id>[0-9]{1,18})/(?P<side>request|response)\.bin$", step_bytes.download, name="step-download"
-    ),
+    path("steps/<int:step_id>/<side:side>/", step_bytes.show, name="step-bytes"),
+    path("steps/<int:step_id>/<side:side>.bin", step_bytes.download, name="step-download"),
     path("failures/", failures.show, name="failures"),
     path("failures/codes/", failures.codes, name="failure-codes"),
     path("latency/", latency.show, name="latency"),
@@ -76,11 +78,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("decide/records/", records.list, name="records"),
     path("decide/records/<int:record_id>/", records.show, name="record"),
     path("decide/records/<int:record_id>/act/", records.act, name="record-act"),
-    re_path(
-        r"^decide/records/(?P<record_id>[0-9]{1,18})/record\.(?P<kind>csv|json|md)$",
-        records.export,
-        name="record-export",
-    ),
+    path("decide/records/<int:record_id>/record.<sheet:kind>", records.export, name="record-export"),
     path("demo/personas/", personas.show, name="personas"),
     path("providers/", providers.list, name="providers"),
     path("providers/new/", providers.new, name="provider-new"),
@@ -104,7 +102,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("cases/new/", cases.new, name="case-new"),
     path("cases/sets/<int:set_id>/", cases.privacy, name="case-set"),
     path("cases/bring/", cases.bring, name="case-bring"),
-    re_path(r"^cases/export\.(?P<kind>jsonl|yaml)$", cases.export, name="case-export"),
+    path("cases/export.<case_file:kind>", cases.export, name="case-export"),
     path("cases/<slug:slug>/", cases.show, name="case"),
     path("cases/<slug:slug>/edit/", cases.edit, name="case-edit"),
     path("cases/<slug:slug>/delete/", cases.delete, name="case-delete"),
