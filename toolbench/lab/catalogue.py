@@ -10,6 +10,7 @@ from django.db import transaction
 
 from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
+from toolbench.lab.connections.simulated import personas_of
 from toolbench.lab.models import (
     Model,
     Preset,
@@ -19,9 +20,7 @@ from toolbench.lab.models import (
     PublishedSnapshot,
     SamplingProfile,
 )
-from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.server import NAME as SIMULATED
-from toolbench.providers.simulated.voices import CHAT, MESSAGES
 from toolbench.providers.templates import find_template
 
 OPENROUTER = "OpenRouter"
@@ -140,35 +139,27 @@ def _load_local_models() -> int:
 
 def _load_personas() -> int:
     """On either wire those whose drift can be said there. Their names differ, so that a name is one model."""
-    return sum(
-        _load_personas_on(wire, name, voice.prefix)
-        for wire, name, voice in (
-            (Provider.Wire.CHAT, "Simulated", CHAT),
-            (Provider.Wire.ANTHROPIC, "Simulated (Anthropic wire)", MESSAGES),
-        )
-    )
+    named = {Provider.Wire.CHAT: "Simulated", Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)"}
+    return sum(_load_personas_on(wire, name) for wire, name in named.items())
 
 
-def _load_personas_on(wire: Provider.Wire, name: str, prefix: str) -> int:
-    provider, _ = Provider.objects.get_or_create(
+def _load_personas_on(wire: Provider.Wire, name: str) -> int:
+    """At the provider that comes along, and those that a person chose at others."""
+    Provider.objects.get_or_create(
         service=SIMULATED,
         wire=wire,
+        template="",
         defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
     )
-    personas = [persona for persona in all_personas().values() if wire.value in persona.wires]
-    rows = [
-        Model(
-            provider=provider,
-            name=f"{prefix}{persona.slug}",
-            canonical=f"simulated/{persona.slug}",  # stays as a person may have set it
-            true_rates=persona.true_rates,
-            note=persona.sentence,
-            workarounds=list(persona.workarounds),  # its published rates of strategy production hold with them
-        )
-        for persona in personas
-    ]
-    _bring_up_to_date(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
-    return len(rows)
+    loaded = 0
+    for provider in Provider.objects.filter(service=SIMULATED, wire=wire):
+        found = personas_of(provider)
+        chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
+        rows = [row for name, row in found.items() if name in chosen]
+        if rows:
+            _bring_up_to_date(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
+        loaded += len(rows) if not provider.template else 0
+    return loaded
 
 
 def _bring_up_to_date(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from toolbench.lab.catalogue import load
 from toolbench.lab.connections import connecting
 from toolbench.lab.connections.connecting import Connection, ConnectRefused, NoAnswer
 from toolbench.lab.models import Model, Provider
+from toolbench.lab.processes.services import register
 from toolbench.lab.secrets.keys import endpoint_headers, endpoint_key
 from toolbench.lab.trials.plans import reach
 from toolbench.providers.scripted import ScriptedProvider, json_answer
@@ -207,3 +209,24 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
 
     policy = resolve((name, patch) for name, patch in config.layers).policy
     assert policy.constraint == constraint
+
+
+def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stays_simulated() -> None:
+    load()
+    register("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
+    host = connecting.connect(Connection("Cheap host", "", template="simulated"))
+    assert (host.kind, host.service, host.base_url) == (Provider.Kind.SIMULATED, "simulated", "")
+    assert connecting.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
+    persona, first = host.models.get(), Model.objects.get(name="tagged-calls", provider__name="Simulated")
+    alike = ("canonical", "true_rates", "workarounds", "note")
+    assert [getattr(persona, name) for name in alike] == [getattr(first, name) for name in alike]
+    before = Model.objects.count()
+    load()
+    assert Model.objects.count() == before
+    for wish in (WISH, replace(WISH, name="Cheap host")):
+        with pytest.raises(ConnectRefused, match="What is simulated stays so"):
+            connecting.edit(host.pk, wish)
+    with pytest.raises(ConnectRefused, match="choose the template Simulated"):
+        connecting.connect(Connection("Real?", "http://127.0.0.1:5555/v1"))
+    with pytest.raises(ConnectRefused, match="There is a provider named Simulated already"):
+        connecting.connect(Connection("Simulated", "", template="simulated"))

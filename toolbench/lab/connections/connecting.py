@@ -11,6 +11,8 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.overrides import RESERVED
 from toolbench.engine.policy.presets import model_workarounds
 from toolbench.lab.connections.addresses import address_trouble, prefix_trouble, same_place
+from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
+from toolbench.lab.connections.simulated import in_disguise, personas_of
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.refusals import FieldsRefused
 from toolbench.lab.processes.waking import wake
@@ -19,6 +21,7 @@ from toolbench.lab.secrets.keys import KeyUnavailable, encrypt, endpoint_headers
 from toolbench.lab.trials.finishing import end_orphans, finish_runs
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers import listing
+from toolbench.providers.simulated.server import NAME as SERVICE
 from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
 
 _KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
@@ -77,7 +80,8 @@ def detected_keys() -> tuple[DetectedKey, ...]:
 def connect(wish: Connection) -> Provider:
     """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
     there = Provider.objects.filter(name=wish.name.strip()).first()
-    if there is not None and there.template == wish.template and wish.template and not _has_key(there):
+    known = wish.template in all_templates()
+    if there is not None and there.template == wish.template and known and not _has_key(there):
         return edit(there.pk, wish)
     _check(wish, Provider())
     return _fill(Provider(), wish)
@@ -115,12 +119,19 @@ def list_models(provider_id: int) -> tuple[str, ...]:
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:
-    """Adds those that are not there yet, with the workarounds known for their names; returns how many."""
+    """Adds those that are not there yet, with the workarounds known for their names; returns how many. A simulated
+    provider has its personas and nothing else."""
     provider = Provider.objects.get(pk=provider_id)
     typed = (name.replace("\0", "").strip() for name in names)
     wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
-    fresh = [_model(provider, name) for name in wanted if name not in known]
+    personas = personas_of(provider) if provider.kind == Provider.Kind.SIMULATED else None
+    missing = [name for name in wanted if name not in known]
+    fresh = [
+        personas[name] if personas else _model(provider, name)
+        for name in missing
+        if personas is None or name in personas
+    ]
     return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))
 
 
@@ -143,9 +154,16 @@ def _has_key(provider: Provider) -> bool:
 
 def _check(wish: Connection, provider: Provider) -> None:
     secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
-    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *secrets, *_troubles(wish)]
+    kind = ("template", _kind_trouble(wish, provider))
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), kind, *secrets, *_troubles(wish)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
+
+
+def _kind_trouble(wish: Connection, provider: Provider) -> str:
+    if provider.pk is None or (wish.template == SIMULATED) == (provider.kind == Provider.Kind.SIMULATED):
+        return ""
+    return "What is simulated stays so, and nothing else becomes simulated: connect another provider instead."
 
 
 def _name_trouble(name: str, other_than: int | None) -> str:
@@ -187,9 +205,10 @@ def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
 
 def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
     """A sentence by field, "" where nothing is wrong."""
-    yield "base_url", address_trouble(wish.base_url)
+    simulated = wish.template == SIMULATED
+    yield "base_url", "" if simulated else address_trouble(wish.base_url) or in_disguise(wish.base_url)
     yield "api_prefix", prefix_trouble(wish.api_prefix)
-    known = not wish.template or wish.template in all_templates()
+    known = simulated or not wish.template or wish.template in all_templates()
     yield "template", "" if known else f"There is no template {wish.template}."
     yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
     reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
@@ -203,9 +222,11 @@ def _fill(provider: Provider, wish: Connection) -> Provider:
     provider.name = wish.name.strip()
     provider.template = wish.template
     provider.wire = wish.wire
-    if provider.kind in _KINDS.values():
-        provider.kind = _KINDS[wish.wire]
     provider.base_url = wish.base_url.strip().rstrip("/")
+    if wish.template == SIMULATED:
+        provider.kind, provider.service, provider.base_url = Provider.Kind.SIMULATED, SERVICE, ""
+    elif provider.kind in _KINDS.values():
+        provider.kind = _KINDS[wish.wire]
     provider.api_prefix = wish.api_prefix.strip()
     provider.option_defaults = wish.option_defaults
     provider.connect_seconds = wish.connect_seconds

@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 
 from toolbench.engine.policy.presets import preset_description
 from toolbench.lab.connections.connecting import NoAnswer, list_models
+from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 from toolbench.lab.probes.capabilities import get_effective
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
@@ -30,7 +31,7 @@ class ProviderLine:
     @property
     def own(self) -> bool:
         """Connected by a person, so it can be edited and deleted; the rest comes with Toolbench."""
-        return not self.provider.service
+        return not self.provider.service or self.provider.template == SIMULATED
 
 
 @dataclass(frozen=True, slots=True)

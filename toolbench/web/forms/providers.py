@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from django import forms
 
 from toolbench.lab.connections.connecting import Connection, templates
+from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
+from toolbench.lab.connections.simulated import TITLE
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
@@ -54,7 +56,8 @@ class ProviderForm(forms.Form):
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Any other endpoint"), *((one.slug, one.title) for one in templates())]
+        known = [(one.slug, one.title) for one in templates()]
+        field.choices = [("", "Any other endpoint"), *known, (SIMULATED, TITLE)]
 
     @classmethod
     def of(cls, provider: Provider) -> "ProviderForm":
