@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests.factories import make_model, make_provider
 from toolbench.lab import catalogue
 
 pytestmark = pytest.mark.django_db
@@ -18,3 +19,13 @@ def test_models_are_listed_and_found(owner_client: Client) -> None:
 
 def test_nothing_found_says_how_to_see_all(owner_client: Client) -> None:
     assert "Show all" in owner_client.get("/models/?q=%00nothing").content.decode()
+
+
+def test_two_models_can_be_said_to_be_the_same_weights(owner_client: Client) -> None:
+    one, other = make_model("vendor/a"), make_model("hosted-a", provider=make_provider("Host"))
+    owner_client.post(f"/models/{other.pk}/weights/", {"weights": " Vendor/A\0"})
+    other.refresh_from_db()
+    assert other.canonical == "vendor/a"
+    answer = owner_client.post(f"/models/{other.pk}/weights/", {"weights": one.canonical}, follow=True)
+    assert "Its weights are vendor/a, from the next run on" in answer.content.decode()
+    assert owner_client.post("/models/9999/weights/").status_code == 404

@@ -1,12 +1,17 @@
 """The models that are known, by provider."""
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
 
+from toolbench.lab.connections.same_weights import known_weights, name_weights
 from toolbench.lab.connections.setup_pages import get_models
 from toolbench.lab.models import Model
 from toolbench.lab.probes.model_page import get_model_page
 from toolbench.web.pages import page
+
+_GONE = "There is no model {}; its provider may have been deleted."
 
 
 @require_safe
@@ -20,6 +25,18 @@ def show(request: HttpRequest) -> HttpResponse:
 def one(request: HttpRequest, model_id: int) -> HttpResponse:
     """GET /models/ID/: what it can do, who says so, and its probes."""
     try:
-        return page(request, "models/one.html", {"page": get_model_page(model_id)})
+        return page(request, "models/one.html", {"page": get_model_page(model_id), "weights": known_weights()})
     except Model.DoesNotExist:
-        raise Http404(f"There is no model {model_id}; its provider may have been deleted.") from None
+        raise Http404(_GONE.format(model_id)) from None
+
+
+@require_POST
+def weights(request: HttpRequest, model_id: int) -> HttpResponse:
+    """POST /models/ID/weights/: says which weights it is."""
+    kept = name_weights(model_id, request.POST.get("weights", ""))
+    if kept is None:
+        raise Http404(_GONE.format(model_id))
+    messages.success(
+        request, f"Its weights are {kept or 'not known'}, from the next run on; runs keep what they froze."
+    )
+    return redirect("model", model_id)
