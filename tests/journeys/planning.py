@@ -54,5 +54,10 @@ def finished(page: Page, trials: int) -> None:
     expect(page.locator("[data-done]")).to_have_attribute("data-done", str(trials))
 
 
+def at_rest(page: Page) -> None:
+    """Waits until the run's page has no more to tell: what was in flight has ended and is counted."""
+    expect(page.locator("#live:not([hx-get])")).to_be_visible()
+
+
 def _box(page: Page, name: str, value: str) -> Locator:
     return page.locator(f'input[name="{name}"][value="{value}"]')

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, plan, start
+from tests.journeys.planning import Wish, at_rest, finished, plan, start
 from tests.lab.benches import plays_well, scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run
@@ -19,6 +19,7 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     start(page, Wish(models=("paid",), trials=TRIALS, request_cap=100))
 
     expect(page.get_by_text("Paused: The cap of 100 requests is reached")).to_be_visible()
+    at_rest(page)
     run = Run.objects.get()
     assert len(provider.seen) == run.requests_reserved == 100
     kept = set(run.trials.filter(outcome="pass").values_list("pk", "finished_at"))

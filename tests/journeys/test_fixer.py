@@ -25,7 +25,7 @@ def test_ticking_the_tag_reader_flips_nine_trials_leaves_one_unknown_and_sends_n
     page.get_by_label("content_tag_tool_call_fallback").check()
     page.get_by_role("button", name=f"Replay {TRIALS} trials").click()
 
-    expect(page.get_by_role("heading", name="9 fail → pass, 1 unknown")).to_be_visible(timeout=2000)
+    expect(page.get_by_role("heading", name="9 fail → pass, 1 unknown")).to_be_visible()
     expect(page.get_by_text("unknown from step 1")).to_have_count(1)
     expect(page.get_by_text(f"{TRIALS} before, {TRIALS} after")).to_be_visible()
     run.refresh_from_db()

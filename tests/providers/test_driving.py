@@ -189,7 +189,7 @@ def test_the_deadline_counts_the_waiting_between_attempts(provider: ScriptedProv
 def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedProvider) -> None:
     provider.plays(Answer(body=b'{"choices": [', declared=100, ending=Ending.HANG))
     notes = Notes()
-    ended = driven(provider.endpoint(), notes, cancel_when="answering", arrived=provider.arrived)
+    ended = driven(provider.endpoint(), notes, cancel_at=notes.has_received)
     assert ended.end is End.CANCELLED
     assert notes.codes == ["cancelled"]
     assert notes.exchanges[0].response_body == b'{"choices": ['
@@ -198,7 +198,7 @@ def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedProvider
 def test_a_cancel_ends_a_long_wait(provider: ScriptedProvider) -> None:
     provider.plays(replace(fails(429), headers={"retry-after": "60"}))
     notes = Notes(really_wait=True)
-    ended = driven(provider.endpoint(), notes, cancel_when="answering", arrived=provider.arrived)
+    ended = driven(provider.endpoint(), notes, cancel_at=notes.waits_long)
     assert ended.end is End.CANCELLED
     assert notes.codes == ["rate_limited"]
 
@@ -207,7 +207,7 @@ def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: Scripte
     provider.plays(Answer(body=b'{"choices": [', declared=100, ending=Ending.HANG))
     notes = Notes()
     with pytest.raises(asyncio.CancelledError):
-        driven(provider.endpoint(), notes, cancel_when="stopping", arrived=provider.arrived)
+        driven(provider.endpoint(), notes, stop_at=notes.has_received)
     (step,) = notes.exchanges
     assert step.error is not None
     assert (step.error.code, step.response_body) == ("cancelled", b'{"choices": [')
@@ -216,7 +216,7 @@ def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: Scripte
 
 def test_a_trial_cancelled_before_it_starts_sends_nothing(provider: ScriptedProvider) -> None:
     provider.plays(says("never asked for"))
-    ended = driven(provider.endpoint(), Notes(), cancel_when="start")
+    ended = driven(provider.endpoint(), Notes(), cancel_at=lambda: True)
     assert ended.end is End.CANCELLED
     assert provider.seen == []
 

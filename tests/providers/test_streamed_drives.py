@@ -137,7 +137,7 @@ def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedProvider)
     provider.plays(replace(sse(part({"content": "Half"}), done=False), ending=Ending.HANG))
     notes = Notes()
     given = replace(plan(), stream=True)
-    ended = driven(provider.endpoint(), notes, given, cancel_when="answering", arrived=provider.arrived)
+    ended = driven(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
     assert (ended.end, notes.codes) == (End.CANCELLED, ["cancelled"])
     assert notes.exchanges[0].partial["content"] == "Half"
 

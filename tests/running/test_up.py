@@ -65,7 +65,7 @@ class Up:
     def children(self) -> dict[str, int]:
         """Number of every living child, by name."""
         pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        lines = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes().decode() for pid in pids}
+        lines = {int(pid): _command(int(pid)) for pid in pids}
         return {
             name: pid
             for name, mark in _NAMES.items()
@@ -107,6 +107,14 @@ def _lives(pid: int) -> bool:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def _command(pid: int) -> str:
+    """Its command line; "" when it has gone meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _follow(link: str) -> str:

@@ -134,6 +134,7 @@ def test_time_left_is_a_range_and_ends_with_the_run() -> None:
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
     recompute_all()
+    Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
     finished = get_local_box()
     assert (finished.state, finished.polls, finished.left_high) == ("finished", False, None)
 
@@ -149,6 +150,7 @@ def test_the_box_keeps_looking_until_the_intent_run_has_begun() -> None:
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
     recompute_all()
+    assert get_local_box().polls, "it is counted and not ended yet"
     Run.objects.update(finished_at=timezone.now())
     assert get_local_box().polls
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))

@@ -42,6 +42,8 @@ def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Clien
     running, done = make_trial(cell, "running"), make_trial(cell)
     assert "hx-trigger" in owner_client.get(f"/trials/{running.pk}/").content.decode()
     assert "hx-trigger" not in owner_client.get(f"/trials/{done.pk}/").content.decode()
+    polled = [owner_client.get(f"/trials/{one.pk}/", headers={"HX-Request": "true"}) for one in (running, done)]
+    assert [one.headers.get("HX-Refresh") for one in polled] == [None, "true"], "the verdict is above what is polled"
 
 
 def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:

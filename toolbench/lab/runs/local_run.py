@@ -150,9 +150,9 @@ def get_local_box() -> LocalBox:
 
 
 def _goes_on(run: Run, intent_run: Run | None) -> bool:
-    """Whether the intent run is about to begin: the box would miss it if it stopped looking now."""
+    """Whether the run is about to end or the intent run to begin: the box would miss it if it stopped looking now."""
     ended = run.finished_at
-    return intent_run is None and ended is not None and timezone.now() - ended < SOON
+    return intent_run is None and (ended is None or timezone.now() - ended < SOON)
 
 
 def _state_before() -> str:
@@ -168,9 +168,8 @@ def _model_name(run: Run) -> str:
 
 
 def _ways(run_ids: list[int]) -> dict[int, tuple[Way, ...]]:
-    cells = (
-        Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers").order_by("position")
-    )
+    found = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
+    cells = list(found.order_by("position"))  # before their trials: a box with every cell done looks no more
     facts = _facts(run_ids)
     causes = _causes(run_ids)
     ways: dict[int, list[Way]] = {}

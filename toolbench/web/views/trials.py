@@ -16,7 +16,7 @@ from toolbench.lab.traces.trial_address import TrialAddress
 from toolbench.lab.traces.trial_filter import OUTCOMES, SORTS, TrialFilter
 from toolbench.lab.traces.trials import get_trials
 from toolbench.web.local_paths import local_path
-from toolbench.web.pages import page
+from toolbench.web.pages import page, wants_part
 
 OF_RUN = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
 SHOWN = {"outcome", "sort", "search", *OF_RUN}
@@ -43,7 +43,10 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
     lane = get_diff_lane(trace.trial, beside=here.beside, level=here.level)
     context = {"trace": trace, "here": here, "lane": lane, "permalink": request.get_full_path()}
     context |= {"causes": get_trial_causes(trace), "cause": get_cause(trace.trial.cause)}
-    return page(request, "trials/show.html", context, part="steps")
+    answer = page(request, "trials/show.html", context, part="steps")
+    if wants_part(request) and trace.trial.state == Trial.State.DONE:
+        answer.headers["HX-Refresh"] = "true"  # its verdict stands above the steps
+    return answer
 
 
 @require_POST
