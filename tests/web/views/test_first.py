@@ -1,11 +1,14 @@
 """The first page, whole and in part."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
 from toolbench.lab import catalogue
-from toolbench.lab.models import Cell, Model, Trial
+from toolbench.lab.models import Cell, Model, Run, Trial
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +39,7 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
     Trial.objects.filter(state="queued").update(state="done", outcome="pass")
     Cell.objects.update(stale=True)
     recompute_all()
+    Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
     assert "hx-trigger" not in owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
 
 
