@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tests.factories import make_provider
+from toolbench.evals.statistics.shares import clopper_pearson
 from toolbench.lab.imports.histories import get_history, import_history
 from toolbench.lab.imports.history_lines import HistoryRefused
 from toolbench.lab.models import History, HistoryTurn
@@ -45,6 +46,16 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
         (BROKEN["error"], 4, BROKEN["snippet"])
     ]
     assert get_runs(imported=True) == ()
+
+
+def test_turns_of_one_conversation_are_worth_fewer_independent_ones() -> None:
+    told = [turn(conversation=f"c{talk}", ok=talk < 5) for talk in range(10) for _ in range(6)]
+    (together,) = get_history(import_history(lines(*told), "talks.jsonl").pk).lines
+    (apart,) = get_history(import_history(lines(*(one | {"conversation": ""} for one in told)), "x").pk).lines
+    assert (together.conversations, apart.conversations) == (10, 0)
+    assert (together.succeeded.k, together.succeeded.n) == (apart.succeeded.k, apart.succeeded.n) == (30, 60)
+    assert (together.succeeded.method, apart.succeeded.method) == ("exact", "Wilson")
+    assert (together.succeeded.low, together.succeeded.high) == pytest.approx(clopper_pearson(5, 10))
 
 
 def test_fields_may_stand_in_meta() -> None:

@@ -1,15 +1,18 @@
 """Histories of other programs: imported whole or not at all, counted by path, never mixed with what was tried here."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from django.db import DataError, transaction
-from django.db.models import Count, Min, Q, Sum
+from django.db import DataError, connection, transaction
+from django.db.models import Count, Min
 
+from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import pool
 from toolbench.lab.bundles.redacting import known_secrets
-from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.counts.rates import Rate, pooled_rate, rate_of
 from toolbench.lab.imports.history_lines import HistoryRefused, TurnLine, read_lines
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.steps.facts import column_text
@@ -19,17 +22,35 @@ MOST_BYTES = 256 << 20
 MOST_ERRORS = 20
 _ROWS = 1000  # per INSERT
 _TEXT = 200  # characters of an error or a snippet that are kept
+_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
+# A turn that names no conversation is one of its own.
+_COUNTS = """
+SELECT {key}, sum(turns)::bigint AS turns, count(*) FILTER (WHERE named) AS conversations,
+    sum(retried)::bigint AS retried, sum(unprobed)::bigint AS unprobed,
+    count(*) FILTER (WHERE called > 0) AS faulty_m, sum(faulty) AS faulty_k, sum(called) AS faulty_n,
+    sum(faulty * faulty) AS faulty_kk, sum(faulty * called) AS faulty_kn, sum(called * called) AS faulty_nn,
+    count(*) FILTER (WHERE told > 0) AS good_m, sum(good) AS good_k, sum(told) AS good_n,
+    sum(good * good) AS good_kk, sum(good * told) AS good_kn, sum(told * told) AS good_nn
+FROM (
+    SELECT {key}, conversation <> '' AS named, count(*) AS turns, sum(retries) AS retried,
+        count(*) FILTER (WHERE probe_ok = false) AS unprobed, count(*) FILTER (WHERE called) AS called,
+        count(*) FILTER (WHERE parse_error <> '') AS faulty, count(ok) AS told, count(*) FILTER (WHERE ok) AS good
+    FROM lab_historyturn WHERE history_id = %s
+    GROUP BY {key}, conversation, CASE WHEN conversation = '' THEN line END
+) AS talks GROUP BY {key} ORDER BY {key}
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PathLine:
-    """One model, prompt version and path. `parse_errors` is turns with a parse error of turns that attempted a call;
-    `succeeded` of the turns that say whether they did."""
+    """One model, prompt version and path. `conversations` that their turns name. `parse_errors` is turns with a parse
+    error of turns that attempted a call; `succeeded` of the turns that say whether they did."""
 
     model: str
     prompt_version: str
     path: str
     turns: int
+    conversations: int
     parse_errors: Rate
     succeeded: Rate
     retries: int
@@ -104,17 +125,13 @@ def _said(text: str | None, masker: Masker) -> str:
     return column_text(masker.mask_text(text or ""), _TEXT)
 
 
-def _counted(history: History, *key: str) -> Any:
-    counted = history.turns.order_by().values(*key)
-    return counted.annotate(
-        turns=Count("pk"),
-        attempted=Count("pk", filter=Q(called=True)),
-        faulty=Count("pk", filter=~Q(parse_error="")),
-        told=Count("pk", filter=Q(ok__isnull=False)),
-        good=Count("pk", filter=Q(ok=True)),
-        retried=Sum("retries"),
-        unprobed=Count("pk", filter=Q(probe_ok=False)),
-    ).order_by(*key)
+def _counted(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
+    """Rows by the columns `key`, each with sums over its conversations. One query."""
+    names = ", ".join(key)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS.format(key=names), [history.pk])
+        columns = [column.name for column in cursor.description or ()]
+        yield from (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
 
 
 def _line(row: Mapping[str, Any]) -> PathLine:
@@ -123,11 +140,21 @@ def _line(row: Mapping[str, Any]) -> PathLine:
         prompt_version=row.get("prompt_version", ""),
         path=row["path"],
         turns=row["turns"],
-        parse_errors=rate_of(row["faulty"], row["attempted"]),
-        succeeded=rate_of(row["good"], row["told"]),
+        conversations=row["conversations"],
+        parse_errors=_rate([row[f"faulty_{name}"] for name in _SUMS]),
+        succeeded=_rate([row[f"good_{name}"] for name in _SUMS]),
         retries=row["retried"],
         probes_failed=row["unprobed"],
     )
+
+
+def _rate(sums: Sequence[Any]) -> Rate:
+    """Turns of one conversation hang together: the interval is that of the independent turns they are worth."""
+    whole = Clustered(*(int(one or 0) for one in sums))
+    k, n = int(whole.k), int(whole.n)
+    if whole.design_effect == 1:
+        return rate_of(k, n)
+    return pooled_rate(k, n, replace(pool([Part(*whole.effective(), clustered=True)]), share=k / n))
 
 
 def _errors(history: History) -> tuple[ErrorLine, ...]:
