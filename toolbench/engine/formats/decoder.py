@@ -247,10 +247,11 @@ class Decoder:
             self._out.note("closer_missing")
 
     def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:
-        known = all(call.name in self._known.schemas for call in reading.calls)
-        if reading.problem or not reading.calls or not known:
-            if reading.problem and any(name in raw for name in self._known.schemas):
-                self._out.note(reading.problem)
+        known = [call.name in self._known.schemas for call in reading.calls]
+        problem = reading.problem or ("" if all(known) or not any(known) else "call_unreadable")
+        if problem or not any(known):
+            if problem and any(name in raw for name in self._known.schemas):
+                self._out.note(problem)
             kept = 1 if cut and block.inner else len(raw)
             self._out.say(raw[:kept])
             self._tape.give_back(raw[kept:])

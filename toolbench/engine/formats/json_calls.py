@@ -118,7 +118,8 @@ class NamedJson:
         heading = body[: begin.start()] if begin else body
         name, made = self.heading(heading)
         if not name:
-            return self.otherwise(body, known, cut=cut) if begin else Reading(problem="call_unreadable")
+            missing = Reading(problem="call_cut" if cut else "call_unreadable")
+            return self.otherwise(body, known, cut=cut) if begin else missing
         if begin is None:
             complete = not cut or known.takes_nothing(name)
             return Reading((FoundCall(name, {}, made),)) if complete else Reading(problem="call_cut")

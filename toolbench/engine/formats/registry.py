@@ -78,7 +78,7 @@ def _auto() -> Format:
         HERMES.prompt,
         dropped=tuple(dict.fromkeys(dropped)),
         reasoning=tuple(dict.fromkeys(pair for form in FORMATS for pair in form.reasoning)),
-        bare=lambda names: (*bare_json(names), *bare_list(names), *whole_fence(names), *whole_tool_code(names)),
+        bare=lambda names: (*bare_json(names), *bare_list(names), *whole_tool_code(names), *whole_fence(names)),
         named=_all_named,
         native=False,
     )

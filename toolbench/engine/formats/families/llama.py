@@ -2,6 +2,7 @@
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.families.qwen_coder import FUNCTION_BLOCK
 from toolbench.engine.formats.json_calls import JsonCalls
 from toolbench.engine.formats.python_calls import PythonCalls
 from toolbench.engine.formats.writing import as_json, json_call, tool_list
@@ -21,6 +22,7 @@ _PROMPT = Prompt(
 _BLOCKS = (
     Block(TAG, JsonCalls(), ENDS, (TAG,), starts=("{", "["), values=True),
     Block(TAG, PythonCalls(suffix=".call"), ENDS, (TAG,)),  # built-in tools: brave_search.call(query="…")
+    FUNCTION_BLOCK,  # as Meta's documentation writes custom tools
 )
 _HOLDS = Holds(name=r"[^\s<|｜]+")
 

@@ -4,7 +4,7 @@ import re
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.families.hermes import CLOSER, JSON_BLOCK, OPENER, PLAIN_NAME
+from toolbench.engine.formats.families.hermes import CLOSER, JSON_BLOCK, NAMED_BLOCK, OPENER, PLAIN_NAME
 from toolbench.engine.formats.tagged_calls import Tagged
 from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
 
@@ -41,7 +41,7 @@ def _written(opener: str, closer: str) -> Layout:
 
 QWEN3_CODER = Format(
     "qwen3_coder",
-    (_WRAPPER, JSON_BLOCK, FUNCTION_BLOCK),
+    (_WRAPPER, JSON_BLOCK, NAMED_BLOCK, FUNCTION_BLOCK),
     _written(OPENER, CLOSER),
     _PROMPT,
     dropped=(CLOSER, "<|im_end|>"),
