@@ -2,7 +2,7 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -154,3 +154,17 @@ def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedPro
     asyncio.run(talk())
 
     assert most == (3 if parallel else 1)
+
+
+def test_what_a_function_only_begins_is_waited_for(provider: ScriptedProvider) -> None:
+    async def slow(city: str) -> str:
+        await asyncio.sleep(0)
+        return city
+
+    def begun(city: str) -> Awaitable[str]:
+        return slow(city)
+
+    provider.plays(calls(("begun", {"city": "Oslo"})), says("Done."))
+    conversation, _ = talked(provider, PythonTools.of(begun), "Go.")
+
+    assert told(conversation)[0]["data"] == {"value": "Oslo"}

@@ -1,6 +1,7 @@
 """Holding a conversation: the one driver, with Python functions as tools."""
 
 import asyncio
+import inspect
 import threading
 import time
 from contextlib import suppress
@@ -51,12 +52,8 @@ class Running:
 
     async def __call__(self, name: str, arguments: JsonObject, call_id: str) -> object:
         tool = self._tools.by_name[name]
-        value = await self._awaited(tool, arguments) if tool.is_async else await _in_thread(tool, arguments)
-        return plain_value(value)
-
-    async def _awaited(self, tool: PythonTool, arguments: JsonObject) -> object:
-        made = tool.call(arguments)
-        return await made if asyncio.iscoroutine(made) else made
+        value = tool.call(arguments) if tool.is_async else await _in_thread(tool, arguments)
+        return plain_value(await value if inspect.isawaitable(value) else value)
 
 
 async def _in_thread(tool: PythonTool, arguments: JsonObject) -> object:

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,3 +91,21 @@ def test_a_value_that_json_cannot_hold_stays_as_it_is() -> None:
 
     assert plain_value({"it": nothing_json_knows}) == {"it": nothing_json_knows}
     assert plain_value(b"\xff") == b"\xff"
+
+
+class Scales:
+    async def __call__(self, grams: int) -> int:
+        """Weighs."""
+        return grams
+
+
+def test_partials_objects_and_models_are_tools_under_a_name_that_they_are_given() -> None:
+    made = [python_tool(thing, name="made") for thing in (partial(add, b=5), Scales(), Weather)]
+
+    assert [tool.definition.description for tool in made[:2]] == ["Adds two numbers.", "Weighs."]
+    assert [tool.is_async for tool in made] == [False, True, False]
+    assert made[0].call({"a": 2}) == 7
+    assert made[2].call({"kind": "sun", "day": "2026-01-02"}) == Weather(kind=Kind.SUN, day=date(2026, 1, 2))
+    assert [list(tool.definition.parameters["properties"]) for tool in made] == [["a", "b"], ["grams"], ["kind", "day"]]
+    with pytest.raises(PlanError, match="give it one"):
+        python_tool(Scales())

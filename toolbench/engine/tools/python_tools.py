@@ -10,7 +10,7 @@ from pydantic_core import to_jsonable_python
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.tools.typed_schemas import Signature
+from toolbench.engine.tools.typed_schemas import Signature, code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class PythonTool:
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return inspect.iscoroutinefunction(code_of(self.function))
 
     def call(self, arguments: JsonObject) -> object:
         """What the function gives, of an async one its coroutine. Raises ToolArgumentError before it is called, and
@@ -40,11 +40,15 @@ def python_tool(
     timeout_seconds: float | None = None,
 ) -> PythonTool:
     """A tool named and described as the function is, where nothing else is given; its parameters from the types, with
-    Annotated descriptions, defaults, enums and models. Raises PlanError for a function that no JSON object can call."""
+    Annotated descriptions, defaults, enums and models. Partials and objects that can be
+    called need a name. Raises PlanError for a function that no JSON object can call."""
     signature = Signature(function)
+    named = name or getattr(function, "__name__", "")
+    if not named:
+        raise PlanError(f"{function!r} cannot be a tool: it has no name of its own; give it one")
     definition = ToolDefinition(
-        name=name or getattr(function, "__name__", ""),
-        description=description or inspect.getdoc(function) or "",
+        name=named,
+        description=description or inspect.getdoc(code_of(function)) or "",
         parameters=signature.schema,
         alone=alone,
         timeout_seconds=timeout_seconds,

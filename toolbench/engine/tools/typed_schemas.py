@@ -3,7 +3,7 @@ titles, and no references but those of a type that holds itself."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -62,11 +62,19 @@ def _parameters(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
 def _collecting(function: Callable[..., object]) -> Any:
     """A function of the same signature that gives back what it was called with, which pydantic takes for a type."""
 
-    @wraps(function)
+    @wraps(code_of(function), updated=())
     def collect(**given: object) -> dict[str, object]:
         return given
 
+    vars(collect)["__signature__"] = inspect.signature(function)
     return collect
+
+
+def code_of(function: Callable[..., object]) -> Callable[..., object]:
+    """The function that runs when a partial or an object is called; any other is its own."""
+    if isinstance(function, partial):
+        return code_of(function.func)
+    return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
 
 
 def _problem(parameter: inspect.Parameter) -> str:
