@@ -73,7 +73,9 @@ def test_a_cut_call_is_said_and_never_runs() -> None:
     answer = played.ended.turns[0].answer
     assert answer is not None
     assert (played.ran, answer.path) == ([], "text")
-    assert [finding.code for finding in answer.findings] == ["call_cut"]
+    assert [finding.code for finding in answer.findings] == ["call_cut", "parse_error"]
+    assert answer.notice == "Tool not executed: the text ends inside a call."
+    assert [(error.mode, error.error) for error in answer.parse_errors] == [("template", "The text ends inside a call")]
 
 
 def test_thoughts_are_kept_apart_and_told_again_while_tools_run() -> None:

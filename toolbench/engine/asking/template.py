@@ -9,10 +9,18 @@ from toolbench.engine.asking.written_calls import TROUBLE
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import AUTO, Decoder, Said, TextCall, parse, render_conversation, stream, turns_of
 from toolbench.engine.json_text import read_json
-from toolbench.engine.messages import JsonObject, Message, ToolCall, TransformChange, function_in, without_calls
+from toolbench.engine.messages import (
+    Finding,
+    JsonObject,
+    Message,
+    ToolCall,
+    TransformChange,
+    function_in,
+    without_calls,
+)
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import openai_call, structured_calls, text_of
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
 
 FORMAT = "hermes"  # where nothing says which: ChatML is what most small models speak
 _REASONING = ("reasoning_content", "reasoning")
@@ -40,16 +48,17 @@ class Template:
         return {**rest, "prompt": prompt, "stop": list(self._stops)}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
-        parsed = parse(text_of(message), format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
+        text = text_of(message)
+        parsed = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
         calls = tuple(map(_openai, parsed.calls))
         reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
-        unread = any(finding.code in TROUBLE for finding in parsed.findings)
+        unread = tuple(_parse_error(found, text) for found in parsed.findings if found.code in TROUBLE)
         return Read(
             calls,
             parsed.text,
             "template" if calls else "text",
-            parsed.findings,
-            not_executed=unread and not calls,
+            (*parsed.findings, *unread),
+            not_executed=bool(unread) and not calls,
             message={**message, "content": parsed.text, **reasoning},
             values=tuple(call.arguments for call in parsed.calls),
         )
@@ -72,6 +81,11 @@ class Template:
 
 def _watch(decoder: Decoder) -> Watch:
     return lambda text: [_openai(piece.call) for piece in decoder.feed(text) if piece.call is not None]
+
+
+def _parse_error(trouble: Finding, text: str) -> Finding:
+    said = trouble.message.partition(";")[0]
+    return Finding("parse_error", f"{said}; it was not executed: {snippet(text)}", trouble.path)
 
 
 def _openai(call: TextCall) -> JsonObject:
