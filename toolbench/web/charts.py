@@ -7,6 +7,7 @@ from csp.decorators import csp_replace
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.decisions.decide_page import DecidePage, DecideRow
 from toolbench.lab.runs.latency import LatencyPage, LatencyRow
 
@@ -37,7 +38,7 @@ def _point(row: DecideRow) -> dict[str, object]:
     return {
         "label": row.candidate.measured.label,
         "state": row.word,
-        "p95": [_seconds(p95.low), _seconds(p95.value), _seconds(p95.high)] if p95 else None,
+        "p95": _three(p95) if p95 else None,
         "delivered": [rate.low_axis, rate.axis, rate.high_axis],
         "cost": cost and round(cost.value, 6),
         "front": row.on_front,
@@ -48,9 +49,13 @@ def _row(row: LatencyRow) -> dict[str, object]:
     return {
         "label": row.label,
         "times": [round(time / 1000, 4) for time in row.times],
-        "p50": [_seconds(row.p50.low), _seconds(row.p50.value), _seconds(row.p50.high)],
-        "p95": [_seconds(row.p95.low), _seconds(row.p95.value), _seconds(row.p95.high)] if row.p95 else None,
+        "p50": _three(row.p50),
+        "p95": _three(row.p95) if row.p95 else None,
     }
+
+
+def _three(estimate: Quantile) -> list[float | None]:
+    return [_seconds(estimate.low), _seconds(estimate.value), _seconds(estimate.high)]
 
 
 def _seconds(milliseconds: float | None) -> float | None:

@@ -5,23 +5,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 THEMES = ("system", "light", "dark")
-TOLD = ("/probes/", "/compatibility/", "/families/")
-PLACES = (
-    ("Start", "/", ()),
-    ("Matrix", "/matrix/", ()),
-    ("Compare", "/compare/", ()),
-    ("Runs", "/runs/", ()),
-    ("Trials", "/trials/", ()),
-    ("Failures", "/failures/", ()),
-    ("Latency", "/latency/", ()),
-    ("Decide", "/decide/", ()),
-    ("Demo", "/demo/", ()),
-    (
-        "Set-up",
-        "/providers/",
-        ("/models/", "/profiles/", "/presets/", "/scenarios/", "/cases/", "/policy/", "/formats/", *TOLD),
-    ),
-)
 SETUP = (
     ("Providers", "/providers/"),
     ("Models", "/models/"),
@@ -33,6 +16,18 @@ SETUP = (
     ("Formats", "/formats/"),
     ("Compatibility", "/compatibility/"),
     ("Families", "/families/"),
+)
+PLACES = (
+    ("Start", "/", ()),
+    ("Matrix", "/matrix/", ()),
+    ("Compare", "/compare/", ()),
+    ("Runs", "/runs/", ()),
+    ("Trials", "/trials/", ()),
+    ("Failures", "/failures/", ()),
+    ("Latency", "/latency/", ()),
+    ("Decide", "/decide/", ()),
+    ("Demo", "/demo/", ()),
+    ("Set-up", "/providers/", ("/probes/", *(url for _, url in SETUP))),
 )
 
 

@@ -16,7 +16,7 @@ from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Run, StepBody, Trial
 from toolbench.lab.replays.replay_check import check_run
-from toolbench.lab.runs.run_page import get_runs
+from toolbench.lab.runs.run_list import get_runs
 from toolbench.lab.traces.trace import get_trace
 from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.lab.traces.trials import get_trials
@@ -75,8 +75,8 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     assert [row.run_ids for row in only.rows] == [(copy.pk,)]
     assert only.warnings[0] == "Imported runs are counted here: they were tried elsewhere."
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
-    assert [line.run.pk for line in get_runs()] == [run.pk]
-    assert [line.run.pk for line in get_runs(imported=True)] == [copy.pk]
+    assert [line.run.pk for line in get_runs("own")] == [run.pk]
+    assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
     assert [one.pk for one in get_first_page().recent] == [run.pk]
 
 

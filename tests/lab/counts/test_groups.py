@@ -5,8 +5,9 @@ import pytest
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.models import Run
+from toolbench.lab.runs.run_list import get_runs
 from toolbench.lab.runs.run_metrics import get_run_metrics
-from toolbench.lab.runs.run_page import get_run_page, get_runs
+from toolbench.lab.runs.run_page import get_run_page
 
 pytestmark = pytest.mark.django_db
 
@@ -41,5 +42,5 @@ def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> Non
     ]
     assert len(page.configs) == 1
     assert page.scenarios == ("happy_path", "chat_only", "recovery_busy")
-    assert get_runs()[0].answered is None
+    assert get_runs("own")[0].answered is None
     assert [column.group for column in get_run_metrics(run.pk).columns] == ["tools", "recovery"]

@@ -10,7 +10,8 @@ from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_panel import get_panel
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell
-from toolbench.lab.runs.run_page import get_run_page, get_runs
+from toolbench.lab.runs.run_list import get_runs
+from toolbench.lab.runs.run_page import get_run_page
 from toolbench.lab.traces.trace import get_trace
 from toolbench.lab.traces.trial_filter import TrialFilter
 
@@ -45,7 +46,7 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
         line.answered,
         line.delivered,
     ]
-    listed = get_runs(simulated=False)[0]
+    listed = get_runs("own")[0]
     shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
     assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more is None

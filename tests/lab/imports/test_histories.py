@@ -14,7 +14,7 @@ from toolbench.evals.statistics.shares import clopper_pearson
 from toolbench.lab.imports.histories import get_history, import_history
 from toolbench.lab.imports.history_lines import HistoryRefused
 from toolbench.lab.models import History, HistoryTurn
-from toolbench.lab.runs.run_page import get_runs
+from toolbench.lab.runs.run_list import get_runs
 
 pytestmark = pytest.mark.django_db
 BROKEN = {"mode": "json_fallback", "error": "Unexpected end of JSON input", "snippet": '{"path": "小说/第'}
@@ -45,7 +45,7 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
     assert [(error.error, error.line, error.snippet) for error in page.errors] == [
         (BROKEN["error"], 4, BROKEN["snippet"])
     ]
-    assert get_runs(imported=True) == ()
+    assert get_runs("imported") == ()
 
 
 def test_turns_of_one_conversation_are_worth_fewer_independent_ones() -> None:

@@ -10,9 +10,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
 from toolbench.lab.counts.cells import mark_stale, recompute, recompute_stale
-from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Model, Provider, Run, Trial
-from toolbench.lab.runs.run_page import get_run_page, get_runs
+from toolbench.lab.runs.run_list import get_runs
+from toolbench.lab.runs.run_page import get_run_page
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +61,7 @@ def test_what_is_polled_reads_no_layers_and_no_request() -> None:
     make_trials(make_cell(make_config(run)), **{"pass": 1, "fail": 1, "queued": 1})
     with CaptureQueriesContext(connection) as seen:
         get_run_page(run.pk)
-        get_runs(simulated=False)
+        get_runs("own")
     read = " ".join(query["sql"] for query in seen.captured_queries)
     assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
 
@@ -76,25 +76,6 @@ def test_a_paused_run_is_looked_at_again_until_nothing_of_it_is_in_flight() -> N
         verb([cell.pk])
         seen.append(get_run_page(run.pk).live)
     assert seen == [True, True, False]
-
-
-def test_the_list_has_the_sums_of_the_rows_themselves() -> None:
-    run = make_run()
-    config = make_config(run)
-    make_trials(make_cell(config), **{"pass": 3, "fail": 1, "infra": 2})
-    make_trials(make_cell(config, "chat_only"), **{"fail": 2})
-    line = get_runs(simulated=False)[0]
-    assert (line.tally, line.models) == (tally(run.cells.all()), (config.model_name,))
-    assert line.answered is not None
-    assert line.delivered is not None
-    assert (line.answered.k, line.answered.n, line.delivered.n) == (3, 4, 6)
-
-
-def test_a_list_gives_no_rate_over_several_configurations() -> None:
-    run = make_run()
-    for _ in range(2):
-        make_trials(make_cell(make_config(run)), **{"pass": 2})
-    assert (get_runs(simulated=False)[0].answered, get_runs(simulated=False)[0].delivered) == (None, None)
 
 
 def test_a_group_of_different_words_is_shown_by_an_example() -> None:
@@ -139,12 +120,6 @@ def test_nothing_is_said_of_the_pace_before_two_trials_are_done() -> None:
     run = make_run(state=Run.State.RUNNING)
     make_trials(make_cell(make_config(run)), **{"pass": 1, "queued": 9})
     assert get_run_page(run.pk).pace.per_minute is None
-
-
-def test_simulated_runs_have_a_list_of_their_own() -> None:
-    real, simulated = make_run(), make_run(simulated=True)
-    assert [line.run for line in get_runs(simulated=False)] == [real]
-    assert [line.run for line in get_runs(simulated=True)] == [simulated]
 
 
 def test_a_deleted_run_has_no_page() -> None:

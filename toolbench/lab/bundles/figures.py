@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.bundles.choosing import Chosen
-from toolbench.lab.counts.groups import in_groups
+from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Cell, Provider, RunConfig
@@ -45,13 +45,7 @@ class ConfigLine:
 
 
 def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
-    found = {one: in_groups(cell for cell in chosen.cells if cell.config_id == one.pk) for one in chosen.configs}
-    several = len({group for groups in found.values() for group in groups}) > 1
-    return tuple(
-        _line(config, group if several else "", cells)
-        for config, groups in found.items()
-        for group, cells in groups.items()
-    )
+    return tuple(_line(*one) for one in in_configs_and_groups(chosen.configs, chosen.cells))
 
 
 def _line(config: RunConfig, group: str, cells: Sequence[Cell]) -> ConfigLine:

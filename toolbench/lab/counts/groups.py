@@ -1,8 +1,9 @@
 """Groups of scenarios: tools, weather, a pack, one's own cases. Their rates are never pooled with each other."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
-from toolbench.lab.models import Cell
+from toolbench.lab.models import Cell, RunConfig
 
 USUAL_GROUP = "tools"
 CONTROL = "control"
@@ -17,6 +18,18 @@ def in_groups(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
     for cell in cells:
         found[first if cell.control else cell.scenario_group].append(cell)
     return found
+
+
+def in_configs_and_groups(
+    configs: Iterable[RunConfig], cells: Iterable[Cell]
+) -> tuple[tuple[RunConfig, str, list[Cell]], ...]:
+    """Each of these configurations with each group of its cells; the group is "" where all have the same one."""
+    own: dict[int, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        own[cell.config_id].append(cell)
+    found = tuple((config, name, some) for config in configs for name, some in in_groups(own[config.pk]).items())
+    several = len({name for _, name, _ in found}) > 1
+    return tuple((config, name if several else "", some) for config, name, some in found)
 
 
 def usual_first(group: str) -> tuple[bool, str]:

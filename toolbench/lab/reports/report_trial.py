@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.evals.evidence import TAG_TRANSFORM
 from toolbench.lab.counts.cells import COUNTS
 from toolbench.lab.counts.rates import rounded
 from toolbench.lab.models import RunConfig, Trial
@@ -17,7 +18,6 @@ from toolbench.lab.reports.report_labels import ConfigLabel, safe
 from toolbench.lab.reports.report_record import final_draft, history, trace
 from toolbench.lab.steps.read_steps import ReadStep, read_steps
 
-TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 MOST_RAW = 20_000  # characters of an error's raw body
 MOST_ERROR = 400
 TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)

@@ -18,7 +18,7 @@ from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
 from toolbench.lab.planning.run_request import LARGEST_CAP
 from toolbench.lab.processes.waking import wake
-from toolbench.lab.runs.resending import repeat_for_noise, repeat_run
+from toolbench.lab.runs import resending
 from toolbench.lab.trials.finishing import cancel_queued, finish_runs
 from toolbench.lab.trials.queueing import queue_trials
 
@@ -93,7 +93,7 @@ def retry_errored(run_id: int, *, agreed: int = 0) -> int:
         chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
         if not chosen:
             raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
-        _check(run, Counter(cell for _, cell in chosen), agreed)
+        _check(run, Counter(cell for _, cell in chosen), agreed, used=run.requests_reserved)
         _queue_again([pk for pk, _ in chosen])
         recompute_at_once(cell for _, cell in chosen)
         _reopen(run_id)
@@ -110,7 +110,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
         raise Refused(f"{_named(run_id)} has no such cell.")
     if cell.config.provider_id is None:
         raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
-    policy = _check(cell.run, {cell_id: count}, agreed)[cell_id]
+    policy = _check(cell.run, {cell_id: count}, agreed, used=cell.run.requests_reserved)[cell_id]
     with transaction.atomic():
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         Run.objects.select_for_update().get(pk=cell.run_id)
@@ -122,16 +122,24 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     return count
 
 
-def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0, noise: bool = False) -> Run:
-    """The same run again, as it was frozen, with the same seeds; `noise` draws sampling seeds anew: an A/A comparison.
-    Raises ConfirmationNeeded as `retry_errored` does."""
+def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeeded as `retry_errored` does."""
+    return resending.repeat_run(_repeatable(run_id, agreed), owner=owner)
+
+
+def repeat_for_noise(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+    """As `repeat`, with sampling seeds drawn anew: an A/A comparison."""
+    return resending.repeat_for_noise(_repeatable(run_id, agreed), owner=owner)
+
+
+def _repeatable(run_id: int, agreed: int) -> Run:
     run = _own(run_id)
     gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if gone is not None:
         raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
-    _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, fresh=True)
-    return repeat_for_noise(run, owner=owner) if noise else repeat_run(run, owner=owner)
+    _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, used=0)
+    return run
 
 
 def label(run_id: int, text: str) -> None:
@@ -172,9 +180,9 @@ def _change(run_id: int, states: Collection[str], **values: str) -> bool:
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
 
 
-def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, fresh: bool = False) -> dict[int, Policy]:
-    """The policies of the cells, by id, of which so many trials are wanted in this run, or in a fresh one like it.
-    Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
+def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, used: int) -> dict[int, Policy]:
+    """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
+    used. Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_as_it_was(cell.scenario, cell.scenario_version):
@@ -183,7 +191,6 @@ def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, fresh: bool = Fa
         policies = {pk: frozen_policy(cell) for pk, cell in cells.items()}
     except PolicyError as error:
         raise Refused(f"Its settings are not taken any more: {error}") from error
-    used = 0 if fresh else run.requests_reserved
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     check_paid_for([(cells[pk], policies[pk], count) for pk, count in wanted.items()], cap_left=cap_left, agreed=agreed)
     return policies

@@ -1,11 +1,10 @@
 """Every metric of one run, by configuration and group of scenarios."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolbench.evals.statistics import P95_LEAST
-from toolbench.lab.counts.groups import in_groups
+from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.metrics import GROUPS, Counted, Figure, Metric, MetricValue, value_of
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Run, RunConfig
@@ -42,19 +41,10 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     """Three queries. Raises Run.DoesNotExist for an unknown run."""
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
-    by_config: dict[int, list[Cell]] = defaultdict(list)
-    for cell in run.cells.all():
-        by_config[cell.config_id].append(cell)
-    columns = [
-        Column(config, group, counted(cells))
-        for config in configs
-        for group, cells in in_groups(by_config[config.pk]).items()
-    ]
-    if len({column.group for column in columns}) == 1:
-        columns = [replace(column, group="") for column in columns]
-    shown = columns[:MOST_COLUMNS]
+    found = in_configs_and_groups(configs, run.cells.all())
+    shown = tuple(Column(config, group, counted(cells)) for config, group, cells in found[:MOST_COLUMNS])
     groups = ((title, tuple(_lines(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
-    return RunMetrics(run, tuple(shown), len(columns) - len(shown), tuple(groups))
+    return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
 
 
 def counted(cells: Sequence[Cell]) -> Counted:

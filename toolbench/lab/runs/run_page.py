@@ -1,18 +1,17 @@
 """What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db.models import Case, Count, Min, Q, Value, When
+from django.db.models import Count, Min
 from django.utils import timezone
 
 from toolbench.engine.capabilities.routing import AUTO
 from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
-from toolbench.lab.counts.groups import CONTROL, in_groups
+from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.rates import Rate
-from toolbench.lab.counts.tallies import Tally, pooled, sums, tally, tally_of
+from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.runs.until import DECIDED
 
@@ -103,46 +102,6 @@ class RunPage:
         return tuple(config for config in self.configs if config.routing or config.method == AUTO)
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """`answered` and `delivered` are None for a run of several configurations or groups of scenarios: no further
-    repeat means their sum."""
-
-    run: Run
-    models: tuple[str, ...]
-    tally: Tally
-    answered: Rate | None
-    delivered: Rate | None
-
-
-def get_runs(*, simulated: bool = False, imported: bool = False, limit: int = 100) -> tuple[RunLine, ...]:
-    """The newest runs of one kind, with their sums over all cells, added up by the database; imported ones, simulated
-    or not, are a kind of their own. Three queries."""
-    kind = Q(imported=True) if imported else Q(imported=False, simulated=simulated)
-    found = Run.objects.filter(kind, deleted_at=None)
-    runs = tuple(found.defer("request", "skipped")[:limit])
-    counts: dict[int, dict[str, Tally]] = defaultdict(dict)
-    group = Case(When(control=True, then=Value(CONTROL)), default="scenario_group")
-    grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
-    for line in grouped.annotate(**sums()):
-        counts[line["run_id"]][line["group"]] = tally_of(line)
-    models: dict[int, list[str]] = defaultdict(list)
-    configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
-    for run_id, name in configs.values_list("run_id", "model_name"):
-        models[run_id].append(name)
-    return tuple(_run_line(run, models[run.pk], counts[run.pk]) for run in runs)
-
-
-def _run_line(run: Run, models: list[str], counts: dict[str, Tally]) -> RunLine:
-    """`counts` by group of scenarios, the controls as one."""
-    groups = [one for name, one in counts.items() if name != CONTROL]
-    whole = pooled(counts.values())
-    alone = len(models) == 1 and len(groups) <= 1
-    tools = pooled(groups)
-    answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
-    return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered)
-
-
 def get_run_page(run_id: int) -> RunPage:
     """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
     run."""
@@ -159,7 +118,9 @@ def get_run_page(run_id: int) -> RunPage:
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         tally=whole,
         pace=_pace(run, whole),
-        lines=_lines(configs, cells, target),
+        lines=tuple(
+            _line(config, group, some, target) for config, group, some in in_configs_and_groups(configs, cells)
+        ),
         groups=_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
         until=str(until) if until else "",
@@ -178,19 +139,6 @@ def _waits_for(
     asked = {config.provider_id for config in configs if config.pk in waiting}
     lines = get_providers() if asked else ()
     return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
-
-
-def _lines(configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], target: float) -> tuple[ConfigLine, ...]:
-    by_config: dict[int, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        by_config[cell.config_id].append(cell)
-    found = {config: in_groups(by_config[config.pk]) for config in configs}
-    several = len({group for groups in found.values() for group in groups}) > 1
-    return tuple(
-        _line(config, group if several else "", cells, target)
-        for config, groups in found.items()
-        for group, cells in groups.items()
-    )
 
 
 def _line(config: RunConfig, group: str, cells: list[Cell], target: float) -> ConfigLine:

@@ -37,12 +37,14 @@ class KeyNotInEnvironment(KeyUnavailable):
 
 def encrypt(secret: str) -> bytes:
     """The secret as it is stored. Makes the key file on first use."""
-    return _box(make=True).encrypt(secret.encode())
+    held = make_once(Path(settings.KEY_FILE), Fernet.generate_key)
+    return Fernet(held.strip()).encrypt(secret.encode())
 
 
 def decrypt(stored: bytes | memoryview) -> str:
     """Raises InvalidToken or FileNotFoundError when the key file is not the one it was stored with."""
-    return _box(make=False).decrypt(bytes(stored)).decode()
+    held = Path(settings.KEY_FILE).read_bytes()
+    return Fernet(held.strip()).decrypt(bytes(stored)).decode()
 
 
 def endpoint_key(provider: Provider) -> str:
@@ -69,9 +71,3 @@ def _unlocked(stored: bytes | memoryview, provider: Provider, what: str) -> str:
         return decrypt(stored)
     except (InvalidToken, FileNotFoundError, ValueError) as error:
         raise KeyFileLost(provider.name, what) from error
-
-
-def _box(*, make: bool) -> Fernet:
-    path = Path(settings.KEY_FILE)
-    held = make_once(path, Fernet.generate_key) if make else path.read_bytes()
-    return Fernet(held.strip())

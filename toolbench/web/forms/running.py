@@ -29,12 +29,9 @@ class Action:
 
     def carry_out(self, run_id: int, owner: User | None) -> Done:
         """Raises controlling.Refused when it cannot be done, and ConfirmationNeeded when it may have to be paid for."""
-        if self.name == "repeat":
-            again = controlling.repeat(run_id, owner=owner, agreed=_agreed(self.values))
-            return Done("The same again, with the same seeds.", again.pk)
-        if self.name == "aa":
-            again = controlling.repeat(run_id, owner=owner, agreed=_agreed(self.values), noise=True)
-            return Done("The same instances once more, with fresh sampling seeds: the noise floor.", again.pk)
+        if self.name in REPEATING:
+            repeat, sentence = REPEATING[self.name]
+            return Done(sentence, repeat(run_id, owner=owner, agreed=_agreed(self.values)).pk)
         if self.name == "delete":
             controlling.delete(run_id)
             return Done(f"Run {run_id} is deleted.", None)
@@ -102,6 +99,13 @@ def _count(values: Mapping[str, str], name: str) -> int | None:
     return number
 
 
+REPEATING = {
+    "repeat": (controlling.repeat, "The same again, with the same seeds."),
+    "aa": (
+        controlling.repeat_for_noise,
+        "The same instances once more, with fresh sampling seeds: the noise floor.",
+    ),
+}
 PLAIN: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "cancel": _cancel,
     "pause": _pause,

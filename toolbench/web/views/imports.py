@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.histories import get_histories, get_history
 from toolbench.lab.models import History
-from toolbench.lab.runs.run_page import get_runs
+from toolbench.lab.runs.run_list import get_runs
 from toolbench.web.forms.imports import take
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
@@ -16,7 +16,7 @@ from toolbench.web.pages import page
 
 @require_safe
 def list(request: HttpRequest) -> HttpResponse:
-    return page(request, "imports/list.html", {"lines": get_runs(imported=True), "histories": get_histories()})
+    return page(request, "imports/list.html", {"lines": get_runs("imported"), "histories": get_histories()})
 
 
 @require_safe

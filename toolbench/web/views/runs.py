@@ -14,7 +14,8 @@ from toolbench.lab.planning.run_request import ConfirmationNeeded
 from toolbench.lab.replays.rejudging import get_judging_state
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.frozen_settings import get_frozen_settings
-from toolbench.lab.runs.run_page import get_run_page, get_runs
+from toolbench.lab.runs.run_list import Kind, get_runs
+from toolbench.lab.runs.run_page import get_run_page
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.running import read_action
 from toolbench.web.forms.starting import answer_to
@@ -23,9 +24,8 @@ from toolbench.web.pages import page, wants_part
 
 
 @require_safe
-def list(request: HttpRequest, simulated: bool = False) -> HttpResponse:
-    lines = get_runs(simulated=simulated)
-    return page(request, "runs/list.html", {"lines": lines, "simulated": simulated})
+def list(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
+    return page(request, "runs/list.html", {"lines": get_runs(kind), "simulated": kind == "simulated"})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
