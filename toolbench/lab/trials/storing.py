@@ -20,54 +20,13 @@ from toolbench.engine.values import light
 from toolbench.lab.processes import statements
 from toolbench.lab.processes.statements import together
 from toolbench.lab.steps import causes
-from toolbench.lab.steps.facts import (
-    arguments_as_written,
-    column_count,
-    column_number,
-    column_text,
-    exchange_facts,
-    tool_facts,
-)
 from toolbench.lab.steps.figures import AnyStep
+from toolbench.lab.steps.step_rows import STEP_COLUMNS, bare_row, bodies_of, step_row
 from toolbench.lab.trials.budget import settle
 from toolbench.lab.trials.claiming import give_back
-from toolbench.providers.recording import ExchangeStep, ToolStep
 
 logger = logging.getLogger(__name__)
 
-_STEP_COLUMNS = {
-    "trial_id": "bigint",
-    "execution": "integer",
-    "ordinal": "integer",
-    "kind": "text",
-    "turn": "integer",
-    "attempt": "smallint",
-    "started_ms": "float8",
-    "duration_ms": "float8",
-    "first_byte_ms": "float8",
-    "first_token_ms": "float8",
-    "first_call_ms": "float8",
-    "backoff_ms": "float8",
-    "retry_reason": "text",
-    "url": "text",
-    "status": "smallint",
-    "error_code": "text",
-    "error_message": "text",
-    "request_bytes": "integer",
-    "response_bytes": "bigint",
-    "body_cut": "boolean",
-    "masked": "boolean",
-    "finish_reason": "text",
-    "path": "text",
-    "input_tokens": "integer",
-    "output_tokens": "integer",
-    "cost": "float8",
-    "upstream": "text",
-    "model_echoed": "text",
-    "fingerprint": "text",
-    "tool_name": "text",
-    "ok": "boolean",
-}
 _OUTCOME_COLUMNS = {
     "outcome": "text",
     "task_pass": "boolean",
@@ -125,7 +84,6 @@ _OUTCOME_COLUMNS = {
     "rendered_prompt": "text",
     **causes.COLUMNS,
 }
-_UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 _HEX = ("final_text", "rendered_prompt")
 
 
@@ -133,8 +91,8 @@ def _typed(columns: dict[str, str]) -> str:
     return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
 
 
-def _names(columns: dict[str, str], prefix: str = "") -> str:
-    return ", ".join(f'{prefix}"{name}"' for name in columns)
+def _names(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
 
 
 def _assignment(name: str) -> str:
@@ -146,12 +104,12 @@ def _assignment(name: str) -> str:
 # Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
 _WRITE_STEPS = f"""
 WITH given AS (
-    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(_STEP_COLUMNS)})
+    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(STEP_COLUMNS)})
 ), fresh AS (
     SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
         ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
 ), stored AS (
-    INSERT INTO lab_step ({_names(_STEP_COLUMNS)}) SELECT {_names(_STEP_COLUMNS)} FROM fresh
+    INSERT INTO lab_step ({_names(STEP_COLUMNS)}) SELECT {_names(STEP_COLUMNS)} FROM fresh
     ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
     RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
 ), bodies AS (
@@ -272,12 +230,17 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
     """Gives the tokens of the steps that are new, by run."""
-    rows = [{"place": place, "lease": str(item.lease), **_step_row(item)} for place, item in enumerate(steps, start=1)]
-    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(_bodies(item.step) for item in steps), strict=True)))
+    rows = [_row(place, item) for place, item in enumerate(steps, start=1)]
+    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bodies_of(item.step) for item in steps), strict=True)))
     if bare:
-        rows = [_bare_row(row) for row in rows]
+        rows = [bare_row(row) for row in rows]
         bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
     return statements.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+
+
+def _row(place: int, item: StepWrite) -> JsonObject:
+    held = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
+    return {"place": place, **held, **step_row(item.step)}
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
@@ -286,97 +249,9 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
     return statements.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
 
 
-def _bare_row(row: JsonObject) -> JsonObject:
-    """The step's place and kind; everything else is blank."""
-    blank = {name: "" if kind == "text" else 0 for name, kind in _STEP_COLUMNS.items()}
-    kept = {
-        name: row[name] for name in ("place", "lease", "trial_id", "execution", "ordinal", "kind", "turn", "attempt")
-    }
-    said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
-    return {**blank, **said, **dict.fromkeys(_UNKNOWN), **kept}
-
-
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     """The outcome with its counts, without texts and times."""
     words = ("outcome", "end", "failure_class", "category", "cause")
     kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
     sentence = "The verdict's texts could not be stored."
     return replace(outcome, columns={**kept, "sentence": sentence})
-
-
-def _step_row(item: StepWrite) -> JsonObject:
-    step = item.step
-    row = _exchange_row(step) if isinstance(step, ExchangeStep) else _tool_row(step)
-    return {
-        "trial_id": item.trial_id,
-        "execution": item.execution,
-        "ordinal": step.ordinal,
-        "turn": step.turn,
-        "started_ms": step.started_ms,
-        "duration_ms": step.duration_ms,
-        **row,
-    }
-
-
-def _exchange_row(step: ExchangeStep) -> JsonObject:
-    turn, error = step.turn_read, step.error
-    usage = turn.usage if turn else None
-    return {
-        "kind": "exchange",
-        "attempt": step.attempt,
-        "first_byte_ms": step.first_byte_ms,
-        "first_token_ms": step.first_token_ms,
-        "first_call_ms": step.first_call_ms,
-        "backoff_ms": step.backoff_ms,
-        "retry_reason": column_text(step.retry_reason, 120),
-        "url": column_text(step.url, 400),
-        "status": column_count(step.status, 32767),
-        "error_code": column_text(error.code, 60) if error else "",
-        "error_message": column_text(error.message, 20_000) if error else "",
-        "request_bytes": len(step.request_body),
-        "response_bytes": step.body_bytes,
-        "body_cut": step.body_cut,
-        "masked": step.masked,
-        "finish_reason": column_text(turn.finish_reason, 40) if turn else "",
-        "path": turn.path[:20] if turn else "",
-        "input_tokens": column_count(usage.input_tokens) if usage else None,
-        "output_tokens": column_count(usage.output_tokens) if usage else None,
-        "cost": column_number(usage.cost) if usage else None,
-        "upstream": column_text(turn.upstream, 120) if turn else "",
-        "model_echoed": column_text(turn.model_echoed, 200) if turn else "",
-        "fingerprint": column_text(turn.fingerprint, 120) if turn else "",
-        "tool_name": "",
-        "ok": turn is not None,
-    }
-
-
-def _tool_row(step: ToolStep) -> JsonObject:
-    envelope = step.result.envelope
-    first = envelope.errors[0] if envelope.errors else {}
-    return {
-        "kind": "tool",
-        "attempt": 1,
-        "backoff_ms": 0,
-        "retry_reason": "",
-        "url": "",
-        "error_code": column_text(first.get("code"), 60),
-        "error_message": column_text(first.get("message"), 20_000),
-        "request_bytes": 0,
-        "response_bytes": len(step.result.content),
-        "body_cut": False,
-        "masked": False,
-        "finish_reason": "",
-        "path": "",
-        "upstream": "",
-        "model_echoed": "",
-        "fingerprint": "",
-        "tool_name": column_text(step.result.call.name, 200),
-        "ok": envelope.ok,
-    }
-
-
-def _bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
-    if isinstance(step, ExchangeStep):
-        return step.request_body, step.response_body, exchange_facts(step)
-    written = arguments_as_written(step.result.call)
-    return written, step.result.content.encode("utf-8", "surrogatepass"), tool_facts(step)
