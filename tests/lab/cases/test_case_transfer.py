@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run
+from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.cases.test_casework import DRAFT, saved
 from toolbench.lab.cases.case_drafts import read_draft
@@ -52,7 +52,7 @@ def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(k
 
     assert (found.new, found.changed, found.standing) == ((), (other,), (same,))
     assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
-    assert "1 case (own-other) changed, a new version" in found.sentence
+    assert "1 case (own-other) taken over as it reads now" in found.sentence
     assert CaseSet.objects.count() == 1
 
 
@@ -127,6 +127,16 @@ def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: Scrip
     assert set(case.results) == {"state_get", "state_patch"}
     with pytest.raises(NotMade):
         draft_from_trial(trial.pk + 1)
+
+
+@pytest.mark.django_db
+def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> None:
+    run = make_run()
+    found = {
+        slug: draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
+        for slug in ("parallel_mixed", "happy_path")
+    }
+    assert [(one.parallel, one.turns) for one in found.values()] == [(True, 1), (False, None)]
 
 
 @pytest.mark.django_db

@@ -37,8 +37,8 @@ class BroughtIn:
         private = all(not case.set.public for case in self.new)
         parts = {
             f"brought in{', private' if private else ''}": self.new,
-            "changed, a new version where more than the name did": self.changed,
-            "here already as it is told: nothing was made of it": self.standing,
+            "taken over as it reads now, in a new version where more than the name changed": self.changed,
+            "here already as told: nothing was made of it": self.standing,
         }
         return " ".join(f"{_counted(cases)} {what}." for what, cases in parts.items() if cases)
 

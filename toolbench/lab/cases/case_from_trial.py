@@ -52,6 +52,7 @@ def _draft(title: str, instance: Instance, steps: list[ReadStep]) -> Draft:
     calls = [call for one in steps if (call := _call(one))]
     results = {call["name"]: _result(one) for one in steps if (call := _call(one)) and _answers(one)}
     offered = {tool.name for tool in instance.tools}
+    asked = instance.layer.get("request_overrides") or {}
     expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
     return Draft(
         title=title,
@@ -60,6 +61,8 @@ def _draft(title: str, instance: Instance, steps: list[ReadStep]) -> Draft:
         expect=pretty(expect),
         system=instance.system,
         results=pretty({name: says for name, says in results.items() if name in offered}) if results else "",
+        turns=instance.layer.get("max_turns"),
+        parallel=bool(asked.get("parallel_tool_calls")),
     )
 
 
