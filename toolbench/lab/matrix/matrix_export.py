@@ -12,8 +12,9 @@ from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally
-from toolbench.lab.matrix.matrix import KEY, Matrix, MatrixRow, get_matrix, scope_cells
+from toolbench.lab.matrix.matrix import Matrix, get_matrix, scope_cells
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
+from toolbench.lab.matrix.matrix_rows import KEY, MatrixRow
 from toolbench.lab.matrix.published import CONTROL, Published, get_published
 from toolbench.lab.models import Trial
 

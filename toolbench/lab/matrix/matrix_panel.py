@@ -7,7 +7,8 @@ from typing import Any
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, trials_to_decide
 from toolbench.lab.counts.tallies import Tally
-from toolbench.lab.matrix.matrix import Matrix, MatrixRow, ScenarioSums
+from toolbench.lab.matrix.matrix import Matrix
+from toolbench.lab.matrix.matrix_rows import MatrixRow, ScenarioSums
 from toolbench.lab.models import Cell, RunConfig, Trial
 
 SHOWN = 8

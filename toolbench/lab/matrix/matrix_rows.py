@@ -1,0 +1,199 @@
+"""Rows of the matrix: what was asked of which model in the same way, summed over its cells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from toolbench.lab.counts.metrics import METRICS, Counted, Figure, value_of
+from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.tallies import Tally, pooled, tally_of
+from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
+from toolbench.lab.models import Provider
+from toolbench.lab.traces.trial_filter import NONE, STREAMED, WHOLE, TrialFilter
+
+ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
+LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
+KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
+NAMED = 2  # scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSums:
+    """One scenario of a row. p95 only from cells with 60 or more answers."""
+
+    scenario: str
+    control: bool
+    tally: Tally
+    p50: Figure | None
+    p95: Figure | None
+    first_token: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """Exactly one of `rate` and `figure` is what the metric asks for; both None: nothing to show. `key` names the row
+    in the address. `prompt` is the prompt version where rows are split by it, else None."""
+
+    key: str
+    provider: str
+    kind: str
+    model: str
+    name: str
+    profile: str
+    asked: Mapping[str, str]
+    again: bool
+    counted: Counted
+    rate: Rate | None
+    figure: Figure | None
+    scenarios: tuple[ScenarioSums, ...]
+    config_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    simulated: bool
+    local: bool  # shares this machine: its latency takes no part in decisions
+    mixed_upstreams: bool
+    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine, scenario versions
+    published: str
+    trials: TrialFilter  # those behind the dots
+    prompt: str | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """Of the tool scenarios."""
+        return self.counted.tools
+
+    @property
+    def control(self) -> Tally:
+        return self.counted.control
+
+    @property
+    def p50(self) -> Figure | None:
+        return self.counted.p50
+
+    @property
+    def p95(self) -> Figure | None:
+        return self.counted.p95
+
+    @property
+    def trials_query(self) -> str:
+        return self.trials.query()
+
+    @property
+    def applicable(self) -> bool:
+        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+
+    @property
+    def failed_in(self) -> str:
+        """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
+        worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
+        rest = sum(count for count, _ in worst[NAMED:])
+        return ", ".join(
+            [*(f"{name} {count}" for count, name in worst[:NAMED]), *([f"{rest} elsewhere"] if rest else [])]
+        )
+
+
+def row_of(
+    lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
+) -> MatrixRow | None:
+    """None when nothing of the chosen group was tried."""
+    tried = [line for line in lines if line["scenario_group"] == group]
+    if not tried:
+        return None
+    shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
+    scenarios = tuple(_scenario(line) for line in shown)
+    counted = _counted(scenarios)
+    first = lines[0]
+    config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
+    run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
+    metric = METRICS[query.metric]
+    prompt = first["prompt_version"] if query.prompt == SPLIT else None
+    value = value_of(metric, counted, target=query.target)
+    return MatrixRow(
+        key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
+        provider=first["provider_name"],
+        kind=first["provider_kind"],
+        model=first["model_name"],
+        name=first["model_name"].rpartition("/")[2],
+        profile=first["profile"],
+        asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
+        again=False,
+        counted=counted,
+        rate=value.rate,
+        figure=value.figure,
+        scenarios=scenarios,
+        config_ids=config_ids,
+        run_ids=run_ids,
+        simulated=any(line["simulated"] for line in shown),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
+        differing=_differing(shown),
+        published=published.get((first["model_name"], first["profile"]), ""),
+        trials=_trials(first, query, group="control" if metric.of_control else group),
+        prompt=prompt,
+    )
+
+
+def _counted(scenarios: Sequence[ScenarioSums]) -> Counted:
+    parts = tuple(one.tally for one in scenarios if not one.control)
+    control = pooled(one.tally for one in scenarios if one.control)
+    return Counted(
+        tools=pooled(parts),
+        control=control,
+        parts=parts,
+        p50=_span(one.p50 for one in scenarios),
+        p95=_span(one.p95 for one in scenarios),
+        first_token=_span(one.first_token for one in scenarios),
+    )
+
+
+def _scenario(line: dict[str, Any]) -> ScenarioSums:
+    return ScenarioSums(
+        scenario=line["scenario"],
+        control=line["control"],
+        tally=tally_of(line),
+        p50=_times(line, "p50"),
+        p95=_times(line, "p95"),
+        first_token=_times(line, "token"),
+    )
+
+
+def _times(line: dict[str, Any], name: str) -> Figure | None:
+    low, high = line[f"{name}_low"], line[f"{name}_high"]
+    return None if low is None else Figure(low, high, "ms")
+
+
+def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
+    found = {
+        "settings": len({one for line in lines for one in line["hashes"]}) > 1,
+        "engine": len({one for line in lines for one in line["engines"]}) > 1,
+        "scenario versions": any(len(line["versions"]) > 1 for line in lines),
+    }
+    return tuple(what for what, differs in found.items() if differs)
+
+
+def _span(figures: Iterable[Figure | None]) -> Figure | None:
+    known = [figure for figure in figures if figure]
+    return Figure(min(one.low for one in known), max(one.high for one in known), known[0].unit) if known else None
+
+
+def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
+    """Exactly the trials that a row of this identity counts."""
+    return TrialFilter(
+        runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
+        group=group,
+        provider=line["provider_name"],
+        provider_kind=line["provider_kind"],
+        model=line["model_name"],
+        profile=line["profile"],
+        strategy=line["strategy"],
+        method=line["method"],
+        examples=line["examples"] or NONE,
+        tool_use_mode=line["tool_use_mode"],
+        instance_kind=line["instance_kind"],
+        stream=STREAMED if line["stream"] else WHOLE,
+        demo="1" if query.scope == "demo" else "",
+        prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
+        imported="1" if query.scope == "imported" else "",
+    )
