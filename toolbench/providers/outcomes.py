@@ -150,13 +150,12 @@ def _of_success(status: int, body: bytes) -> ExchangeError | None:
 
 
 def _of_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
-    """`meant` is the status that the error speaks of, `status` the one on the wire."""
+    """`meant` is the status that the error speaks of, `status` the one on the wire. An error that speaks of none, in a
+    success, is known by its words alone."""
     table = _table()
     text = error.text if error else ""
-    code = next(
-        (rule.code for rule in table.by_text if meant in rule.statuses and any(word in text for word in rule.words)),
-        None,
-    )
+    fitting = (rule for rule in table.by_text if meant in rule.statuses or meant < 400)
+    code = next((rule.code for rule in fitting if any(word in text for word in rule.words)), None)
     code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
     if error is None:
         return failure(code, status=status)

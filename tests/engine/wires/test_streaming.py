@@ -245,6 +245,11 @@ def test_a_stream_that_ends_inside_of_a_legacy_calls_arguments_is_cut() -> None:
     assert (turn.cut, codes(turn)[0]) == (True, "stream_cut")
 
 
+def test_a_stream_that_is_called_done_inside_of_arguments_is_cut_where_no_reason_is_given() -> None:
+    turn = read([stream(chunk(call_delta('{"a":', name="f", id="c1", index=0)), finish="")])
+    assert (turn.calls, turn.cut, codes(turn)[0]) == ((), True, "stream_cut")
+
+
 def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:
     turn = read([stream(chunk(call_delta('{"a":', name="f", id="c1", index=0)), finish="length")])
     assert (made(turn), turn.cut) == ([("c1", "f", '{"a":')], False)

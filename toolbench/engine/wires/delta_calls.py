@@ -38,6 +38,11 @@ class CallParts:
         return self.extent.closed if self.pieces else self.value is not None
 
     @property
+    def broken_off(self) -> bool:
+        """Whether the arguments began and did not end."""
+        return bool(self.pieces) and self.extent.started and not self.extent.closed
+
+    @property
     def readable(self) -> bool:
         """Whether the arguments are a JSON value."""
         if not self.closed or self.pieces is None:

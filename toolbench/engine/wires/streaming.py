@@ -189,9 +189,10 @@ class Assembly:
         return replace(answer, findings=(*found, *answer.findings))
 
     def _ending(self) -> Iterator[str]:
-        """What is wrong with the way in which the stream ended."""
-        said_over = self._done or bool(self._finish)
-        if not said_over and (self._unreadable or any(not call.readable for call in self._all_calls)):
+        """What is wrong with the way in which the stream ended. Gateways say [DONE] for upstreams that broke off."""
+        calls, said_over = self._all_calls, self._done or bool(self._finish)
+        broken_off = not self._finish and any(call.broken_off for call in calls)
+        if broken_off or (not said_over and (self._unreadable or any(not call.readable for call in calls))):
             yield "stream_cut"
         elif not said_over:
             yield "stream_unfinished"
