@@ -170,6 +170,7 @@ def test_an_address_says_the_whole_what_if() -> None:
 
     assert asked == WhatIf("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
     assert asked.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
+    assert asked.ignored == ("preset nobody", "without <b>", "max_tool_args_bytes -1")
     assert asked.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 

@@ -1,7 +1,7 @@
 """Which other settings stored answers are read under, as the address says it, and the layers they make."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from toolbench.engine import formats
@@ -19,6 +19,7 @@ from toolbench.engine.policy.presets import (
 )
 from toolbench.lab.models import Preset, RunConfig
 from toolbench.lab.planning.rules import with_rules
+from toolbench.lab.steps.code_lines import printable
 from toolbench.lab.trials.plans import FrozenConfig
 
 LIMITS = ("max_turns", "max_tool_calls_per_turn", "max_tool_args_bytes", "max_tool_output_bytes")
@@ -31,6 +32,8 @@ TRANSFORMS = (
     "argument_repairs",
 )
 MOST_LIMIT = 10_000_000
+MOST_IGNORED = 5  # told of what is not known, each by its first MOST_SAID characters
+MOST_SAID = 60
 WHAT_IF = "what-if"
 _STRATEGY = (INFRASTRUCTURE, "provider", "workaround", "preset")  # first words of layers that a strategy brings
 _NO_STRATEGY = "provider options"
@@ -39,26 +42,37 @@ _NO_STRATEGY = "provider options"
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """`strategy` "" leaves the one that ran. `presets` go on top of everything but the scenario; `without` are
-    transforms and repairs left out; `text_format` "" and a limit that is not named stay as they were."""
+    transforms and repairs left out; `text_format` "" and a limit that is not named stay as they were. `ignored` is what
+    the address said that is not known here."""
 
     strategy: str = ""
     presets: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     text_format: str = ""
     limits: tuple[tuple[str, int], ...] = ()
+    ignored: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIf":
-        """`lists` holds every value of every key of the address; what is unknown is passed over."""
-        first = {key: values[-1] for key, values in lists.items() if values}
-        strategy, text_format = first.get("strategy", ""), first.get("format", "")
+        """`lists` holds every value of every key of the address."""
         presets = all_presets()
+        known: Mapping[str, Callable[[str], bool]] = {
+            "strategy": lambda name: name in STRATEGIES or name in presets,
+            "preset": presets.__contains__,
+            "without": _is_name,
+            "format": formats.names().__contains__,
+            **dict.fromkeys(LIMITS, _is_limit),
+        }
+        given = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in known}
+        taken = {key: [value for value in given[key] if known[key](value)] for key in known}
+        unknown = [(key, value) for key in known for value in given[key] if value not in taken[key]]
         return cls(
-            strategy=strategy if strategy in STRATEGIES or strategy in presets else "",
-            presets=tuple(name for name in dict.fromkeys(lists.get("preset", ())) if name in presets),
-            without=tuple(name for name in dict.fromkeys(lists.get("without", ())) if _is_name(name)),
-            text_format=text_format if text_format in formats.names() else "",
-            limits=tuple((name, int(first[name])) for name in LIMITS if _is_limit(first.get(name, ""))),
+            strategy="".join(taken["strategy"][-1:]),
+            presets=tuple(taken["preset"]),
+            without=tuple(taken["without"]),
+            text_format="".join(taken["format"][-1:]),
+            limits=tuple((name, int(taken[name][-1])) for name in LIMITS if taken[name]),
+            ignored=tuple(f"{key} {printable(value[:MOST_SAID])}" for key, value in unknown[:MOST_IGNORED]),
         )
 
     def query(self) -> str:
