@@ -1,12 +1,16 @@
+import json
+
 import pytest
 
-from tests.engine.formats.cases import WEATHER
+from tests.engine.formats.cases import DATA, WEATHER
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of
 from toolbench.engine.formats.turns import TURNS
 
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
+OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
+TOLD: dict[str, str] = json.loads((DATA / "conversations.json").read_text())
 TALK = (
     Said("system", "Be brief."),
     Said("user", "And in Oslo?"),
@@ -15,6 +19,14 @@ TALK = (
     Said("assistant", "It is cold."),
     Said("user", "Thank you."),
 )
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
+    """But how the tools are told, which is in our words."""
+    said = (*TALK[:2], Said("assistant", "Let me see.", calls=(CALL, OTHER)), TALK[3])
+    prompt = render_conversation([*said, Said("result", "20 degrees", calls=(OTHER,))], format=name, tools=[WEATHER])
+    assert prompt == TOLD[name].replace("{tools}", render_tools([WEATHER], format=name).strip("\n"))
 
 
 @pytest.mark.parametrize("name", TURNS)
@@ -33,7 +45,10 @@ def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
     asked, went_on = TALK[:2], TALK[:3]
     before = render_conversation(asked, format=name, tools=[WEATHER])
     after = render_conversation(went_on, format=name, tools=[WEATHER])
-    turn = after.removeprefix(before).removesuffix(turns_of(name).asks)
+    turns = turns_of(name)
+    asked_for = turns.reminds + turns.asks
+    assert after.startswith(before.removesuffix(asked_for))
+    turn = after[len(before.removesuffix(asked_for)) :].removesuffix(asked_for).removeprefix(turns.assistant[0])
     parsed = parse(turn, format=name, tools=[WEATHER])
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
     assert parsed.text.startswith("Let me see.")
@@ -42,7 +57,7 @@ def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
 def test_hermes_turns_are_chatml() -> None:
     assert render_conversation(TALK[1:4], format="hermes") == (
         "<|im_start|>user\nAnd in Oslo?<|im_end|>\n"
-        "<|im_start|>assistant\nLet me see.\n\n"
+        "<|im_start|>assistant\nLet me see.\n"
         '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call><|im_end|>\n'
         "<|im_start|>user\n<tool_response>\n4 degrees\n</tool_response><|im_end|>\n"
         "<|im_start|>assistant\n"
@@ -53,7 +68,7 @@ def test_llama_gives_results_as_ipython_and_ends_a_call_once() -> None:
     prompt = render_conversation(TALK[1:4], format="llama3_python_tag")
     assert prompt.endswith(
         '<|python_tag|>{"name": "get_weather", "arguments": {"city": "Oslo"}}<|eom_id|>'
-        '<|start_header_id|>ipython<|end_header_id|>\n\n{"output":"4 degrees"}<|eot_id|>'
+        '<|start_header_id|>ipython<|end_header_id|>\n\n{"output": "4 degrees"}<|eot_id|>'
         "<|start_header_id|>assistant<|end_header_id|>\n\n"
     )
 
@@ -66,6 +81,41 @@ def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
         "<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>4 degrees<|end|>"
         "<|start|>assistant<|channel|>final<|message|>It is cold.<|end|>"
     ) in prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("glm45", "<|assistant|>\n<think>Hm.</think>\nLet me see.\n<tool_call>"),
+        ("deepseek_v32", "<｜Assistant｜><think>Hm.</think>Let me see.\n\n<｜DSML｜function_calls>"),
+        ("hermes", "<|im_start|>assistant\n<think>\nHm.\n</think>\n\nLet me see.\n<tool_call>"),
+        (
+            "inkling",
+            "<|message_model|><|content_thinking|>Hm.<|end_message|><|message_model|><|content_text|>Let me see."
+            "<|end_message|><|message_model|>get_weather<|content_invoke_tool_json|>",
+        ),
+        (
+            "harmony",
+            "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary"
+            "<|message|>Let me see.<|end|>",
+        ),
+    ],
+)
+def test_thoughts_stand_where_the_family_has_them(name: str, told: str) -> None:
+    said = [TALK[1], Said("assistant", "Let me see.", "Hm.", calls=(CALL,)), TALK[3]]
+    assert told in render_conversation(said, format=name)
+
+
+def test_a_turn_asked_for_after_results_may_begin_anew_where_told_ones_go_on() -> None:
+    prompt = render_conversation(TALK[1:], format="apertus")
+    assert "[4 degrees]It is cold.<|assistant_end|>" in prompt
+    assert render_conversation(TALK[1:4], format="apertus").endswith("[4 degrees]<|assistant_start|>")
+
+
+def test_command_r_is_reminded_of_its_actions_where_there_are_tools() -> None:
+    reminder = turns_of("command_r").reminds
+    assert render_conversation(TALK, format="command_r", tools=[WEATHER]).count(reminder) == 1
+    assert reminder not in render_conversation(TALK, format="command_r")
 
 
 def test_gemma_4_goes_on_in_the_turn_that_called() -> None:
@@ -90,7 +140,7 @@ def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of
     prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER])
     assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
     assert '"id": "call00000"' in prompt
-    assert '"call_id":"call00000"' in prompt
+    assert '"call_id": "call00000"' in prompt
 
 
 def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_tools() -> None:
@@ -130,6 +180,6 @@ def test_results_of_one_answer_stand_together() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(formats.names()) - set(TURNS)))
-def test_a_format_without_turn_tokens_is_refused_and_the_others_are_named(name: str) -> None:
-    with pytest.raises(PlanError, match=f"{name}.*Known are those of hermes"):
+def test_a_format_without_turn_tokens_is_refused_and_those_like_it_are_named(name: str) -> None:
+    with pytest.raises(PlanError, match=f"{name}.*known of all but .*longcat.*react"):
         turns_of(name)

@@ -32,13 +32,13 @@ def test_a_prompt_names_the_tool_and_a_result_keeps_its_content(form: str) -> No
     ("form", "written"),
     [
         ("hermes", "<tool_response>\nrain\n</tool_response>\n<tool_response>\nrain\n</tool_response>"),
-        ("llama3_json", '{"output":"rain"}\n{"output":"rain"}'),
+        ("llama3_json", '{"output": "rain"}\n{"output": "rain"}'),
         (
             "mistral_v2",
-            '[TOOL_RESULTS] [{"name":"get_weather","content":"rain"}, {"name":"get_weather","content":"rain"}]'
+            '[TOOL_RESULTS] [{"name": "get_weather", "content": "rain"}, {"name": "get_weather", "content": "rain"}]'
             "[/TOOL_RESULTS]",
         ),
-        ("mistral_v3", '[TOOL_RESULTS] {"content":"rain","call_id":"abcDEF123"}[/TOOL_RESULTS]' * 2),
+        ("mistral_v3", '[TOOL_RESULTS] {"content": "rain", "call_id": "abcDEF123"}[/TOOL_RESULTS]' * 2),
         ("mistral_v11", "[TOOL_RESULTS]abcDEF123[TOOL_CONTENT]rain[/TOOL_RESULTS]" * 2),
         ("mistral_v13", "[TOOL_RESULTS]rain[/TOOL_RESULTS]" * 2),
         ("deepseek_v31", "<｜tool▁output▁begin｜>rain<｜tool▁output▁end｜>" * 2),

@@ -1,9 +1,15 @@
 import pytest
 
 from toolbench.engine import formats
-from toolbench.engine.formats.turns import TURNS, Turns
+from toolbench.engine.formats.framing import Place, Turns
+from toolbench.engine.formats.turns import TURNS
 
 BEFORE_ALL = ("<s>", "<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<|startoftext|>", "<BOS_TOKEN>")
+
+
+def test_tools_stand_in_the_systems_turn_only_where_there_is_one() -> None:
+    in_system = (Place.SYSTEM, Place.SYSTEM_HEAD)
+    assert [name for name, turns in TURNS.items() if turns.system is None and turns.tools in in_system] == []
 
 
 def test_turns_belong_to_formats_there_are() -> None:
@@ -22,4 +28,4 @@ def test_an_answer_ends_where_the_assistants_turn_does(turns: Turns) -> None:
     """Else the model would go on to speak for the others. Two families end a turn with the head of the next one."""
     ends = turns.assistant[1].strip() or turns.text[1]
     assert turns.stops
-    assert ends in (*turns.stops, "", "<|end|>")
+    assert not ends or ends.endswith((*turns.stops, "<|end|>"))

@@ -35,7 +35,7 @@ class Template:
 
     def __init__(self, text_format: str = AUTO, *, guess_untyped: bool = False) -> None:
         self.text_format = FORMAT if text_format == AUTO else text_format
-        self.prompt_version = f"{self.text_format} 1"
+        self.prompt_version = f"{self.text_format} 2"
         self._guess_untyped = guess_untyped
         self._stops = turns_of(self.text_format).stops
 

@@ -1,7 +1,7 @@
 """How the calls of an answer are written when a grammar holds it to a text format: whatever of the format stands
 around the JSON of the arguments."""
 
-import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from toolbench.engine.formats.registry import format_named
 from toolbench.engine.formats.values import TextCall
 
 _PROBE = {"k": "v"}
-_WRITTEN = json.dumps(_PROBE)
+_WRITTEN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over several
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,9 @@ class Form:
 
     def around(self, name: str) -> tuple[str, str]:
         """What stands before and behind the arguments of a call of this tool."""
-        before, _, after = self.layout.call(TextCall(name, dict(_PROBE)), 0).rpartition(_WRITTEN)
-        return before, after
+        written = self.layout.call(TextCall(name, dict(_PROBE)), 0)
+        *_, arguments = _WRITTEN.finditer(written)
+        return written[: arguments.start()], written[arguments.end() :]
 
 
 @lru_cache(maxsize=64)
@@ -39,7 +40,7 @@ def form_named(format: str) -> Form:
     family = format_named(format)
     layout = family.layout
     first, second = (layout.call(TextCall("f", dict(_PROBE)), place) for place in (0, 1))
-    if first.count(_WRITTEN) != 1:
+    if len(_WRITTEN.findall(first)) != 1:
         raise PlanError(f"the format {format} does not write arguments as JSON; no grammar is made for it")
     opener = f"{layout.before}{first}"[0]
     barred = "" if opener.isalnum() else opener

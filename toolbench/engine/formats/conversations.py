@@ -6,9 +6,10 @@ from itertools import groupby
 from typing import Literal
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats.registry import format_named
+from toolbench.engine.formats.framing import Frame, Place, Turns
+from toolbench.engine.formats.registry import format_named, names
 from toolbench.engine.formats.rendering import render, render_results, render_tools
-from toolbench.engine.formats.turns import NOTHING, TURNS, Frame, Place, Turns
+from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.formats.values import TextCall, Tool
 
 
@@ -27,7 +28,7 @@ def turns_of(format: str) -> Turns:
     if format_named(format).name not in TURNS:
         raise PlanError(
             f"The turn tokens of the format {format!r} are not known, so no prompt can be written in it. "
-            f"Known are those of {', '.join(TURNS)}."
+            f"Choose another; they are known of all but {', '.join(name for name in names() if name not in TURNS)}."
         )
     return TURNS[format]
 
@@ -37,8 +38,8 @@ def render_conversation(said: Sequence[Said], *, format: str, tools: Iterable[To
     Raises PlanError for a format without known turn tokens."""
     turns = turns_of(format)
     told = render_tools(tools, format=format).strip("\n")
-    placed = _with_tools(_folded(_with_ids(said, turns), turns), told, turns)
-    return turns.begins + "".join(_written(placed, format, turns))
+    placed = _placed(_with_ids(said, turns), told, turns)
+    return turns.begins + "".join(_written(placed, format, turns, reminded=bool(told)))
 
 
 def _with_ids(said: Sequence[Said], turns: Turns) -> list[Said]:
@@ -79,6 +80,19 @@ class _Raw:
     by: str = "raw"
 
 
+def _placed(said: list[Said], told: str, turns: Turns) -> list[Said | _Raw]:
+    """What was said, in turns the family has, and among it the tools."""
+    if told and turns.tools is Place.USER:
+        return [*_folded(_told_to_user(said, told), turns)]
+    return _with_tools(_folded(said, turns), told, turns)
+
+
+def _told_to_user(said: list[Said], told: str) -> list[Said]:
+    at = next((place for place, one in enumerate(said) if one.by == "user"), len(said))
+    text = f"{told}\n\n{said[at].text}" if at < len(said) else told
+    return [*said[:at], Said("user", text), *said[at + 1 :]]
+
+
 def _with_tools(said: list[Said], told: str, turns: Turns) -> list[Said | _Raw]:
     if not told:
         return list(said)
@@ -86,54 +100,62 @@ def _with_tools(said: list[Said], told: str, turns: Turns) -> list[Said | _Raw]:
     headed = bool(said) and said[0].by == "system"
     raw = _Raw(turns.tools_turn[0] + told + turns.tools_turn[1])
     match turns.tools:
-        case Place.SYSTEM if turns.system is not None:
-            text = f"{said[0].text}\n\n{told}" if headed else told
-            return [Said("system", text), *said[1 if headed else 0 :]]
+        case Place.SYSTEM | Place.SYSTEM_HEAD:
+            texts = [*([said[0].text] if headed else []), told]
+            ordered = texts if turns.tools is Place.SYSTEM else texts[::-1]
+            return [Said("system", "\n\n".join(ordered)), *said[1 if headed else 0 :]]
         case Place.BEFORE_LAST_USER:
             at = users[-1] if users else 0
             return [*said[:at], raw, *said[at:]]
         case Place.BEFORE_SYSTEM:
             return [raw, *said]
-        case Place.AFTER_SYSTEM:
-            return [*said[:headed], raw, *said[headed:]]
-    at = users[0] if users else len(said)
-    user = said[at] if users else Said("user", "")
-    return [*said[:at], replace(user, text=f"{told}\n\n{user.text}".rstrip("\n")), *said[at + 1 :]]
+    return [*said[:headed], raw, *said[headed:]]
 
 
-def _written(placed: list[Said | _Raw], format: str, turns: Turns) -> Iterator[str]:
+def _written(placed: list[Said | _Raw], format: str, turns: Turns, *, reminded: bool) -> Iterator[str]:
     after_results = False
     for by, group in groupby(placed, key=lambda one: one.by):
         together = [one for one in group if isinstance(one, Said)]
         if by == "result":
             pairs = [(call, one.text) for one in together for call in one.calls]
-            yield _framed(render_results(pairs, format=format), turns.results)
+            yield from _results(pairs, format, turns)
         elif by == "raw":
             yield "".join(one.text for one in placed if isinstance(one, _Raw))
         else:
             for one in together:
                 yield _turn(one, format, turns, resumed=after_results)
         after_results = by == "result"
-    yield _beginning(turns, resumed=after_results, asked=True)
+    yield (turns.reminds if reminded else "") + _beginning(turns, resumed=after_results, asked=True)
+
+
+def _results(pairs: Sequence[tuple[TextCall, str]], format: str, turns: Turns) -> Iterator[str]:
+    for some in [[pair] for pair in pairs] if turns.apart else [pairs]:
+        yield _framed(render_results(some, format=format), turns.results)
 
 
 def _turn(one: Said, format: str, turns: Turns, *, resumed: bool) -> str:
     if one.by != "assistant":
         return _framed(one.text, turns.user if one.by == "user" or turns.system is None else turns.system)
-    text = _framed(one.text, turns.preamble if one.calls else turns.text) if one.text else ""
-    if one.calls and turns.preamble != NOTHING:
-        thought = render((), format=format, reasoning=one.reasoning)
-        written = thought + text + render(one.calls, format=format)
-    else:
-        written = render(one.calls, format=format, text=text, reasoning=one.reasoning)
+    said = _framed(one.text, turns.preamble if one.calls else turns.text) if one.text else ""
+    joint = turns.joint[0 if said else 1] if one.calls else ""
+    written = _thought(one, format, turns, resumed=resumed) + said + joint + render(one.calls, format=format)
     ends = turns.assistant[1] if turns.pauses is None or not one.calls else turns.pauses
     over = ends and written.endswith(turns.stops)
     return _beginning(turns, resumed=resumed) + written + ("" if over else ends)
 
 
+def _thought(one: Said, format: str, turns: Turns, *, resumed: bool) -> str:
+    """What the assistant thought, or what stands in its place; nothing where the turn goes on after results."""
+    if not one.reasoning:
+        return "" if resumed and turns.resumes is not None else turns.unthought
+    if turns.thought is None:
+        return render((), format=format, reasoning=one.reasoning)
+    return _framed(one.reasoning, turns.thought)
+
+
 def _beginning(turns: Turns, *, resumed: bool, asked: bool = False) -> str:
     """What the assistant's turn begins with."""
-    if resumed and turns.resumes is not None:
+    if resumed and turns.resumes is not None and not (asked and turns.reopens):
         return turns.resumes
     return turns.asks if asked else turns.assistant[0]
 

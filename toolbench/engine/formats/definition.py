@@ -93,10 +93,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """How a prompt lists tools and gives results back."""
+    """How a prompt lists tools and gives results back: each by `result`, with its place from 0."""
 
     tools: Callable[[Sequence[JsonObject]], str]
-    result: Callable[[TextCall, str], str]
+    result: Callable[[TextCall, str, int], str]
     results_before: str = ""
     results_between: str = "\n"
     results_after: str = ""

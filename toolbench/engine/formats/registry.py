@@ -8,6 +8,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.definition import Block, Format, Reader
 from toolbench.engine.formats.families.anthropic_xml import ANTHROPIC_INVOKE, ANTHROPIC_XML
 from toolbench.engine.formats.families.cofl import COMMAND4
+from toolbench.engine.formats.families.cohere import COHERE, COMMAND_R
 from toolbench.engine.formats.families.deepseek import (
     DEEPSEEK_V3,
     DEEPSEEK_V4,
@@ -22,6 +23,7 @@ from toolbench.engine.formats.families.generic_xml import GENERIC_XML
 from toolbench.engine.formats.families.glm import GLM45, GLM47, HUNYUAN_V3, K2_HORIZON, LONGCAT
 from toolbench.engine.formats.families.harmony import HARMONY
 from toolbench.engine.formats.families.hermes import HERMES
+from toolbench.engine.formats.families.inkling import INKLING
 from toolbench.engine.formats.families.kimi import KIMI_K2, KIMI_K3
 from toolbench.engine.formats.families.llama import LLAMA3_JSON, LLAMA3_PYTHON_TAG
 from toolbench.engine.formats.families.marked_json import MARKED_JSON
@@ -50,7 +52,8 @@ FORMATS = (
     *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V7, MISTRAL_V11, MISTRAL_V13, MISTRAL_V15),
     *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, DEEPSEEK_V41, STEP3),
     *(KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, MINIMAX_M3, DOTS, PLAMO3, COMMAND4),
-    *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON, ANTHROPIC_XML, ANTHROPIC_INVOKE),
+    *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON),
+    *(COHERE, COMMAND_R, INKLING, ANTHROPIC_XML, ANTHROPIC_INVOKE),
     *(REACT, FUNCTIONARY_V31, FUNCTIONARY_V32, GENERIC_JSON, FENCED_JSON),
 )
 

@@ -30,7 +30,9 @@ def render_tools(tools: Iterable[Tool], *, format: str) -> str:
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
     """Calls with their results, in call order, as one text for the role `result_role`."""
     prompt = format_named(format).prompt
-    written = prompt.results_between.join(prompt.result(call, content) for call, content in results)
+    written = prompt.results_between.join(
+        prompt.result(call, text, place) for place, (call, text) in enumerate(results)
+    )
     return prompt.results_before + written + prompt.results_after
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Sequence
 
 from toolbench.engine.formats.values import TextCall, function_of
-from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject
 
 
@@ -24,11 +23,15 @@ def json_call(
     return write
 
 
-def tool_lines(before: str, after: str = "") -> Callable[[Sequence[JsonObject]], str]:
-    """Tools as one line of compact JSON each, in OpenAI's wrapping, between two texts."""
+def tool_lines(
+    before: str, after: str = "", *, flat: bool = False, each: tuple[str, str] = ("", "")
+) -> Callable[[Sequence[JsonObject]], str]:
+    """Tools as one line of JSON each, between two texts, and every line between two more; `flat` leaves OpenAI's
+    wrapping out."""
 
     def write(tools: Sequence[JsonObject]) -> str:
-        return before + "\n".join(spaced_json(tool) for tool in tools) + after
+        listed = [function_of(tool) for tool in tools] if flat else tools
+        return before + "\n".join(each[0] + spaced_json(tool) + each[1] for tool in listed) + after
 
     return write
 
@@ -43,27 +46,38 @@ def tool_list(before: str, after: str = "", *, flat: bool = False, indent: int |
     return write
 
 
-def enclosed(before: str, after: str) -> Callable[[TextCall, str], str]:
-    """A result's text between two texts, in which `{name}` and `{id}` stand for the call's."""
+def enclosed(before: str, after: str) -> Callable[[TextCall, str, int], str]:
+    """A result's text between two texts, in which `{name}` and `{id}` stand for the call's and `{number}` for its place
+    from 1."""
 
-    def write(call: TextCall, content: str) -> str:
-        return _filled(before, call) + content + _filled(after, call)
+    def write(call: TextCall, content: str, place: int) -> str:
+        return _filled(before, call, place) + content + _filled(after, call, place)
 
     return write
 
 
-def as_json(**keys: str) -> Callable[[TextCall, str], str]:
+def as_json(**keys: str) -> Callable[[TextCall, str, int], str]:
     """A result as a JSON object: each key with `name`, `id` or `content`."""
 
-    def write(call: TextCall, content: str) -> str:
+    def write(call: TextCall, content: str, place: int) -> str:
         facts = {"name": call.name, "id": call.id, "content": content}
-        return write_json({key: facts[fact] for key, fact in keys.items()})
+        return spaced_json({key: facts[fact] for key, fact in keys.items()})
 
     return write
 
 
-def _filled(text: str, call: TextCall) -> str:
-    return text.replace("{name}", call.name).replace("{id}", call.id)
+def _filled(text: str, call: TextCall, place: int) -> str:
+    return text.replace("{name}", call.name).replace("{id}", call.id).replace("{number}", str(place + 1))
+
+
+def canonical_json(value: object) -> str:
+    """JSON with its keys in order and no blanks."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def indented_json(value: object) -> str:
+    """JSON over several lines, all of them four blanks in, as an item of a list stands in such."""
+    return "    " + json.dumps(value, ensure_ascii=False, allow_nan=False, indent=4).replace("\n", "\n    ")
 
 
 def spelled(value: object) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from toolbench.engine.formats import render_tools
-from toolbench.engine.formats.turns import TURNS, Place, Turns
+from toolbench.engine.formats.framing import Place, Turns
+from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.providers.simulated.conversation import json_objects
 

@@ -2,6 +2,8 @@
 V4.1 (the same with a blank behind the token)."""
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
@@ -11,6 +13,7 @@ from toolbench.engine.formats.json_calls import NamedJson
 from toolbench.engine.formats.tagged_calls import Tagged
 from toolbench.engine.formats.values import TextCall
 from toolbench.engine.formats.writing import enclosed, named_json_call, spelled, tool_lines
+from toolbench.engine.messages import JsonObject
 
 _BARS, _BLANKS = ("｜", "|"), ("▁", "_", " ")  # lossy gateways turn the first of each into the others
 _SEPARATOR = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
@@ -40,13 +43,23 @@ def _blocks() -> tuple[Block, ...]:
     return tuple(Block(begin, NamedJson(_heading), closers, enders, values=True, many=False) for begin in BEGIN)
 
 
+def _tools(how: str) -> Callable[[Sequence[JsonObject]], str]:
+    return tool_lines("## Tools\nThese functions can be called:\n", f"\n\nTo call one, write:\n{how}")
+
+
 _V3_PROMPT = Prompt(
-    tool_lines("## Tools\nThese functions can be called:\n"),
+    _tools(
+        f"{ALL_BEGIN[0]}{BEGIN[0]}function{SEP[0]}name\n```json\n{{arguments}}\n```{END[0]}{ALL_END[0]}",
+    ),
     enclosed("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
     results_before="<｜tool▁outputs▁begin｜>",
     results_after="<｜tool▁outputs▁end｜>",
 )
-_V31_PROMPT = Prompt(_V3_PROMPT.tools, _V3_PROMPT.result, results_between="")
+_V31_PROMPT = Prompt(
+    _tools(f"{ALL_BEGIN[0]}{BEGIN[0]}name{SEP[0]}{{arguments}}{END[0]}{ALL_END[0]}"),
+    _V3_PROMPT.result,
+    results_between="",
+)
 DEEPSEEK_V3 = Format(
     "deepseek_v3",
     _blocks(),
@@ -97,6 +110,9 @@ _DSML_DROPPED = tuple(
 def _dsml_format(name: str, wrapper: str, prompt: Prompt, blank: str = "") -> Format:
     begin, end = _dsml("｜", blank=blank), _dsml("｜", "/", blank)
 
+    value = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'
+    how = f'{begin}{wrapper}>\n{begin}invoke name="name">\n{value}{end}invoke>\n{end}{wrapper}>'
+
     def written(call: TextCall, place: int) -> str:
         parameters = (
             f'{begin}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
@@ -109,7 +125,7 @@ def _dsml_format(name: str, wrapper: str, prompt: Prompt, blank: str = "") -> Fo
         name,
         _DSML_BLOCKS,
         Layout(written, f"{begin}{wrapper}>\n", "\n", f"\n{end}{wrapper}>"),
-        prompt,
+        replace(prompt, tools=_tools(how)),
         dropped=(*_DSML_DROPPED, *_STOPS),
         bare=bare_json,
         holds=Holds(r"[^\s<>|｜\"']+", r"[^\s\">]+", ("DSML",)),
@@ -128,11 +144,13 @@ DEEPSEEK_V32 = _dsml_format(
     ),
 )
 DEEPSEEK_V4 = _dsml_format(
-    "deepseek_v4", "tool_calls", Prompt(_V3_PROMPT.tools, enclosed("<tool_result>", "</tool_result>"), role="user")
+    "deepseek_v4",
+    "tool_calls",
+    Prompt(_V3_PROMPT.tools, enclosed("<tool_result>", "</tool_result>"), results_between="\n\n", role="user"),
 )
 DEEPSEEK_V41 = _dsml_format(
     "deepseek_v41",
     "calls",
-    Prompt(_V3_PROMPT.tools, DEEPSEEK_V4.prompt.result, results_between="\n\n", role="user"),
+    DEEPSEEK_V4.prompt,
     blank=" ",
 )

@@ -1,13 +1,15 @@
 """Kimi K2, whose ids are part of the text, and K3, which writes tags."""
 
 import re
+from collections.abc import Sequence
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.json_calls import NamedJson
 from toolbench.engine.formats.tagged_calls import Tagged
 from toolbench.engine.formats.values import TextCall
-from toolbench.engine.formats.writing import enclosed, spaced_json, spelled, tool_list
+from toolbench.engine.formats.writing import canonical_json, enclosed, spaced_json, spelled, tool_list
+from toolbench.engine.messages import JsonObject
 
 BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 ALL_BEGIN, ALL_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -50,6 +52,9 @@ KIMI_K2 = Format(
 _CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
 _VALUE, _VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
 _TOOLS, _TOOLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
+RESPONSE = ("<|open|>response<|sep|>", "<|close|>response<|sep|>")
+_MESSAGE_CLOSED = "<|close|>message<|sep|>"
+MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
 _TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -59,6 +64,12 @@ def _k3_call(call: TextCall, place: int) -> str:
         for key, value in call.arguments.items()
     )
     return f'{_CALL} tool="{call.name}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+
+
+def _declared(tools: Sequence[JsonObject]) -> str:
+    """A message of its own, with keys in order and no blanks, as Moonshot writes it."""
+    opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
+    return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{canonical_json(list(tools))}\n```{MESSAGE_END}"
 
 
 KIMI_K3 = Format(
@@ -77,8 +88,13 @@ KIMI_K3 = Format(
         ),
     ),
     Layout(_k3_call, _TOOLS, "", _TOOLS_END),
-    KIMI_K2.prompt,
-    dropped=(_TOOLS, _TOOLS_END),
+    Prompt(
+        _declared,
+        enclosed('<|open|>message role="tool" tool="{name}" index="{number}"<|sep|>', MESSAGE_END),
+        results_between="",
+    ),
+    dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
+    reasoning=(("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
     bare=bare_json,
     holds=Holds(r"[^\s\"<|]+", r"[\w.-]+", ("<|open|>", "<|close|>")),
 )

@@ -110,7 +110,16 @@ MINIMAX_M3 = Format(
         Block("<tool_call>", NestedTags(), starts=(INVOKE,), wrapper=True),
     ),
     Layout(_call, f"{ALL}\n", "\n", f"\n{ALL_END}"),
-    Prompt(tool_lines("# Tools\n\nThese tools can be called:\n"), enclosed("<response>", "</response>")),
+    Prompt(
+        tool_lines(
+            "# Tools\n\nThese tools can be called:\n<tools>\n",
+            f'\n</tools>\n\nTo call one, write:\n{ALL}\n{INVOKE}"name">{MARK}<key>value{MARK}</key>{INVOKE_END}\n'
+            f"{ALL_END}",
+            flat=True,
+            each=("<tool>", "</tool>"),
+        ),
+        enclosed("<response>", "</response>"),
+    ),
     dropped=(ALL, ALL_END, INVOKE_END, "[e~["),
     reasoning=(("<mm:think>", "</mm:think>"),),
     bare=bare_json,

@@ -73,7 +73,7 @@ def _result(before: str, after: str, **keys: str) -> Prompt:
     written = as_json(**keys)
     return Prompt(
         tool_list("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
-        lambda call, content: before + written(call, content) + after,
+        lambda call, content, place: before + written(call, content, place) + after,
         results_between="",
     )
 

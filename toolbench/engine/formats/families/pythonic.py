@@ -1,10 +1,11 @@
 """Python calls: Llama 3.2 and 4, LFM2, OLMo 3, ToolACE."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.python_calls import PythonCalls
-from toolbench.engine.formats.writing import as_json, enclosed, python_call, tool_lines, tool_list
+from toolbench.engine.formats.writing import as_json, enclosed, python_call, spaced_json, tool_lines, tool_list
 
 _NAME, _KEY = r"[A-Za-z_][\w.]*", r"[A-Za-z_]\w*"
 _HOW = "answer with a list of calls, [name(key=value, ...), ...], and nothing else.\n"
@@ -38,7 +39,7 @@ LLAMA4 = Format(
     "llama4",
     (Block("<|python_start|>", PythonCalls(), LLAMA4_ENDS, LLAMA4_TURN_ENDS),),
     Layout(python_call, "<|python_start|>[", ", ", "]<|python_end|>"),
-    PYTHONIC.prompt,
+    replace(PYTHONIC.prompt, result=lambda call, content, place: spaced_json(content)),
     dropped=(*LLAMA4_ENDS, *LLAMA4_TURN_ENDS),
     bare=bare_list,
     holds=Holds(_NAME, _KEY, (*LLAMA4_ENDS, *LLAMA4_TURN_ENDS)),

@@ -1,12 +1,14 @@
 """Qwen3-Coder, Qwen 3.5, Nemotron 3, MiMo, Step 3.5 and Seed-OSS: a function tag with parameter tags."""
 
 import re
+from collections.abc import Callable, Sequence
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.families.hermes import CLOSER, JSON_BLOCK, NAMED_BLOCK, OPENER, PLAIN_NAME
 from toolbench.engine.formats.tagged_calls import Tagged
 from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
+from toolbench.engine.messages import JsonObject
 
 FUNCTION, FUNCTION_END = "<function=", "</function>"
 VALUE, VALUE_END = "<parameter=", "</parameter>"
@@ -23,27 +25,31 @@ FUNCTION_BLOCK = Block(
 )
 _WRAPPER = Block(OPENER, READ, starts=(FUNCTION,), wrapper=True)
 _HOLDS = Holds(PLAIN_NAME, r"[^\s<>=]+", (VALUE, VALUE_END, FUNCTION_END, OPENER, CLOSER, FUNCTION), schema=True)
-_PROMPT = Prompt(
-    tool_lines(
+
+
+def _tools(opener: str, closer: str, line: str) -> Callable[[Sequence[JsonObject]], str]:
+    return tool_lines(
         "# Tools\n\nThese functions can be called:\n<tools>\n",
-        f"\n</tools>\n\nTo call one, write:\n{OPENER}\n{FUNCTION}name>\n{VALUE}key>\nvalue\n{VALUE_END}\n"
-        f"{FUNCTION_END}\n{CLOSER}",
-    ),
-    enclosed("<tool_response>\n", "\n</tool_response>"),
-    role="user",
-)
+        f"\n</tools>\n\nTo call one, write:\n{opener}\n{FUNCTION}name>\n{VALUE}key>{line}value{line}{VALUE_END}\n"
+        f"{FUNCTION_END}\n{closer}",
+    )
 
 
-def _written(opener: str, closer: str) -> Layout:
+def _written(opener: str, closer: str, line: str) -> Layout:
     before = f"{opener}\n{FUNCTION}{{name}}>\n"
-    return Layout(tagged_call(before, f"{VALUE}{{key}}>\n", f"\n{VALUE_END}\n", f"{FUNCTION_END}\n{closer}"))
+    key, value_end = f"{VALUE}{{key}}>{line}", f"{line}{VALUE_END}\n"
+    return Layout(tagged_call(before, key, value_end, f"{FUNCTION_END}\n{closer}"))
 
 
 QWEN3_CODER = Format(
     "qwen3_coder",
     (_WRAPPER, JSON_BLOCK, NAMED_BLOCK, FUNCTION_BLOCK),
-    _written(OPENER, CLOSER),
-    _PROMPT,
+    _written(OPENER, CLOSER, "\n"),
+    Prompt(
+        _tools(OPENER, CLOSER, "\n"),
+        enclosed("<tool_response>\n", "\n</tool_response>"),
+        role="user",
+    ),
     dropped=(CLOSER, "<|im_end|>"),
     bare=bare_json,
     holds=_HOLDS,
@@ -51,8 +57,8 @@ QWEN3_CODER = Format(
 SEED_OSS = Format(
     "seed_oss",
     (FUNCTION_BLOCK,),
-    _written(_SEED_OPENER, _SEED_CLOSER),
-    _PROMPT,
+    _written(_SEED_OPENER, _SEED_CLOSER, ""),
+    Prompt(_tools(_SEED_OPENER, _SEED_CLOSER, ""), enclosed("", "")),
     dropped=(_SEED_OPENER, _SEED_CLOSER, "<seed:eos>"),
     reasoning=(("<seed:think>", "</seed:think>"),),
     bare=bare_json,
