@@ -5,6 +5,7 @@ a broker number and a var folder of its own.
 """
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +15,11 @@ FOLDER = Path(os.environ.get("TOOLBENCH_TEST_FOLDER") or tempfile.mkdtemp(prefix
 SOCKETS = FOLDER / "s"
 VAR = FOLDER / (WORKER or "main")
 _NUMBER = int(WORKER.removeprefix("gw") or 0) if WORKER else 0
+
+if sys.dont_write_bytecode:  # then every process would compile every file anew; the session keeps that to itself
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(FOLDER / "bytecode")
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
 
 SOCKETS.mkdir(mode=0o700, exist_ok=True)
 (VAR / "static").mkdir(parents=True, exist_ok=True)

@@ -2,19 +2,25 @@
 
 import os
 import signal
-import sys
 import time
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from django.conf import settings
 from django.db import connection
 
-from toolbench.running.children import Child, Spec
-from toolbench.running.identity import confined
+from toolbench.celery import app
+from toolbench.running.confine import die_with
 
 _PATIENCE_SECONDS = 60
 _ROOT = Path(settings.BASE_DIR)
+# What a worker imports is imported once for all that follow; each is a process of its own all the same.
+_IMPORTED = ["toolbench.wsgi", "toolbench.web.urls", "toolbench.lab.tasks"]
+_IMPORTED += ["celery.bin.celery", "celery.apps.worker", "celery.concurrency.thread", "kombu.transport.redis"]
+_CONTEXT = get_context("forkserver")
 
 
 class WorkerProcess:
@@ -22,50 +28,44 @@ class WorkerProcess:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._child: Child | None = None
-
-    @property
-    def child(self) -> Child:
-        assert self._child is not None, "the worker was not started"
-        return self._child
-
-    @property
-    def log(self) -> str:
-        return self.child.log.read_text(errors="replace")
+        self._log = Path(os.environ["TOOLBENCH_VAR"]) / f"{name}.log"
+        self._process: ForkServerProcess | None = None
 
     def start(self) -> None:
         """Returns when the worker takes messages."""
-        logs = Path(os.environ["TOOLBENCH_VAR"])
-        (logs / f"{self.name}.log").unlink(missing_ok=True)
-        command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-P", "threads", "-c", "4"]
-        command += ["-n", f"{self.name}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
-        command = confined(command, death_signal=signal.SIGKILL)  # a killed test run leaves no worker behind
-        self._child = Child(Spec(self.name, command, environment_of_test_database(), _ROOT), logs)
+        self._log.write_text("")
+        arguments = ["worker", "-P", "threads", "-c", "4", "-n", f"{self.name}@test", "-l", "INFO"]
+        arguments += ["--without-gossip", "--without-mingle"]
+        _CONTEXT.set_forkserver_preload(_IMPORTED)
+        self._process = _CONTEXT.Process(target=_work, args=[arguments, self._log])
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in _environment().items():
+                patch.setenv(name, value)
+            self._process.start()
         until = time.monotonic() + _PATIENCE_SECONDS
-        while " ready." not in self.log:
-            if self.child.exit_code() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the worker did not start:\n{self.log}")
-            time.sleep(0.05)
-
-    def freeze(self) -> None:
-        """Stops its clock: as a machine that hangs."""
-        os.kill(self.child.pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        os.kill(self.child.pid, signal.SIGCONT)
-
-    def kill(self) -> None:
-        self.child.kill()
+        while " ready." not in self._log.read_text(errors="replace"):
+            if not self._process.is_alive() or time.monotonic() > until:
+                raise RuntimeError(f"the worker did not start:\n{self._log.read_text(errors='replace')}")
+            time.sleep(0.02)
 
     def stop(self) -> None:
-        """Kills what is left. A test that wants the warm end sends the signal itself."""
-        if self._child:
-            self._child.kill()
+        """By force."""
+        if self._process:
+            self._process.kill()
+            self._process.join()
 
 
-def environment_of_test_database() -> dict[str, str]:
-    """The environment in which a process of its own sees what this test sees. Only committed rows: the test needs
+def _work(arguments: list[str], log: Path) -> None:
+    die_with(os.getppid(), signal.SIGKILL)  # a killed test run leaves no worker behind
+    with log.open("ab") as output:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+    app.worker_main(arguments)
+
+
+def _environment() -> dict[str, str]:
+    """In which a process of its own sees what this test sees. Only committed rows: the test needs
     `transactional_db`."""
     database = connection.settings_dict
     url = f"postgresql://postgres@{quote(database['HOST'], safe='')}/{database['NAME']}"
-    return {**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(_ROOT)}
+    return {"DATABASE_URL": url, "PYTHONPATH": str(_ROOT)}
