@@ -6,6 +6,7 @@ from typing import Any
 
 from toolbench.evals.tables import frozen_row, read_table
 
+CONTROL = "chat_only"  # the one control scenario of the case study
 Count = tuple[int, int]
 
 

@@ -66,9 +66,9 @@ class FirstBad:
 @light(frozen=True, slots=True)
 class Verdict:
     """`outcome` is pass, fail, infra, na or cancelled. `task_pass` is protocol and state; `parity_pass` the case
-    study's rule;
-    both None where nothing can be said. `failure_class` is a row of evals/data/failure_classes.json ("" for a pass);
-    `category` the case study's word for it. `behaviour_seen` is None where the scenario names no behaviour."""
+    study's rule; both None where nothing can be said. `failure_class` is a row of evals/data/failure_classes.json (""
+    for a pass); `category` the case study's word for it. `behaviour_seen` is None where the scenario names no
+    behaviour."""
 
     outcome: str
     task_pass: bool | None

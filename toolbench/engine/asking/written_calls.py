@@ -7,15 +7,13 @@ from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import parse
+from toolbench.engine.formats.families.generic_json import ARGUMENT_KEYS, NAME_KEYS, WRAPPERS
 from toolbench.engine.json_text import read_json_at
 from toolbench.engine.values import light
 
 BLOCKS = 32  # fenced blocks looked at in one answer
 
 TROUBLE = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
-NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
-WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
 
 _MARKS = "<[{("  # one of these stands in a call of any dialect
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")

@@ -19,7 +19,6 @@ from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 AT_ONCE = 50  # trials per INSERT
-_ENDED = (Run.State.FINISHED, Run.State.CANCELLED)
 Columns = dict[str, Any]
 _Row = TypeVar("_Row")
 
@@ -99,7 +98,7 @@ def _all_or_nothing() -> Iterator[None]:
 
 def _run(seed: RunSeed, origin: Origin, owner: AbstractBaseUser | None) -> Run:
     columns = dict(seed.run)
-    if columns.get("state") not in _ENDED:
+    if columns.get("state") not in Run.ENDED:
         columns["state"] = Run.State.CANCELLED
     created = columns.pop("created_at", None)
     run = Run(**columns, imported=True, origin=origin.plain())

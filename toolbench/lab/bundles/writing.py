@@ -37,7 +37,6 @@ from toolbench.providers.masking import Masker
 
 _PIECE = 1 << 16
 _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
-_ENDED = (Run.State.FINISHED, Run.State.CANCELLED)
 
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
@@ -136,7 +135,7 @@ class _Places:
 def _run(chosen: Chosen) -> JsonObject:
     places = {config.pk: place for place, config in enumerate(chosen.configs)}
     run = row_json(chosen.run)
-    if chosen.run.state not in _ENDED:
+    if chosen.run.state not in Run.ENDED:
         run |= {"state": Run.State.CANCELLED, "stopped_reason": "It was still going on when its bundle was written."}
     return {
         "run": run,

@@ -25,10 +25,11 @@ from django.db.models.functions import Cast
 
 from toolbench.evals.deciding.qualifying import Span
 from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.trials import DRAWN
 from toolbench.lab.comparisons.compare_query import NAMES_RUNS
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.counts.costs import cost_per_success, paid_of, paid_together
-from toolbench.lab.counts.instances import DRAWN, TRIED
+from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.models import Trial
 from toolbench.lab.traces.trial_filter import NONE, STREAMED
 

@@ -1,11 +1,9 @@
 """What makes two sides unlike beside what is compared: said above every comparison that it touches."""
 
-from datetime import timedelta
-
 from toolbench.lab.comparisons.compare_counts import Counts
 from toolbench.lab.comparisons.compare_sides import Side
+from toolbench.lab.counts.cells import FAR_APART
 
-FAR_APART = timedelta(hours=1)
 UNLIKE = 1.5  # times as many trials in flight
 EXPLAINS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 

@@ -2,6 +2,7 @@
 all of them by one idempotent statement; nothing is ever added to a count."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
@@ -13,6 +14,7 @@ from toolbench.lab.models import RunConfig
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 CELLS_AT_ONCE = 500
+FAR_APART = timedelta(hours=1)  # runs that began further apart met another time of day
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
 
 _MARK = """

@@ -1,4 +1,5 @@
-"""Trials counted by scenario, and how many independent ones they are worth where instances were met more than once."""
+"""Trials counted by scenario, and how many independent ones they are worth where drawn instances were met more than
+once. The published wording is one instance, tried again: its repeats are counted as independent."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,12 +10,12 @@ from django.db.models import Count, Q, QuerySet
 
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.intervals import FIXED, Part, Stopping
+from toolbench.evals.trials import DRAWN
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.models import Trial
 
 PASSED = Q(outcome=Trial.Outcome.PASS)
 TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
-DRAWN = "drawn"  # the published wording is one instance, tried again: its repeats are counted as independent
 _OWN = ("instance_kind",)  # columns of a trial itself; the others are its configuration's
 _COUNTS = {
     "passed": Count("pk", filter=PASSED),

@@ -99,7 +99,7 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
         return None
     found = run_measured(run.pk, group=record.group)
     standing = stand(found[0], rule_of(record)) if found else None
-    return Confirmation(run, standing, run.state in (Run.State.FINISHED, Run.State.CANCELLED))
+    return Confirmation(run, standing, run.state in Run.ENDED)
 
 
 def keep(record: DecisionRecord) -> None:

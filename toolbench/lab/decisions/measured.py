@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
@@ -11,7 +10,7 @@ from django.db.models import Count, F, Max, Min, Q, QuerySet
 
 from toolbench.evals.deciding.qualifying import Measured, Span
 from toolbench.evals.statistics.intervals import Part
-from toolbench.lab.counts.cells import ANSWERED
+from toolbench.lab.counts.cells import ANSWERED, FAR_APART
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.groups import usual_first
 from toolbench.lab.counts.instances import MetAgain, ScenarioCount, count_scenarios, find_met_again, part_of
@@ -20,7 +19,6 @@ from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 
 CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
-FAR_APART = timedelta(hours=1)
 KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",

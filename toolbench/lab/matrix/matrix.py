@@ -10,6 +10,7 @@ from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.evals.statistics import P95_LEAST
+from toolbench.lab.counts.cells import FAR_APART
 from toolbench.lab.counts.groups import USUAL_GROUP, usual_first
 from toolbench.lab.counts.metrics import METRICS, Metric
 from toolbench.lab.counts.rates import Rate
@@ -18,8 +19,6 @@ from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.matrix_rows import ASKED, KEY, LABELS, MatrixRow, row_of
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
-
-FAR_APART = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import Count, F, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from toolbench.evals.published import CONTROL
 from toolbench.evals.statistics.rounding import half_up, written
 from toolbench.lab.counts.export_table import ExportTable, Value
 from toolbench.lab.counts.instances import TRIED
@@ -15,7 +16,7 @@ from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.matrix.matrix import Matrix, get_matrix, scope_cells
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.matrix_rows import KEY, MatrixRow
-from toolbench.lab.matrix.published import CONTROL, Published, get_published
+from toolbench.lab.matrix.published import Published, get_published
 from toolbench.lab.models import Trial
 
 SEVEN = (

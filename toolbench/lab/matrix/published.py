@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
+from toolbench.evals.published import CONTROL
 from toolbench.evals.statistics.differences import ALPHA, Stratum, exact_p
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
-
-CONTROL = "chat_only"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ class Run(models.Model):
         CANCELLED = "cancelled", "cancelled"
         FINISHED = "finished", "finished"
 
+    ENDED = (State.FINISHED, State.CANCELLED)
+
     title = models.CharField(max_length=200, blank=True)
     label = models.CharField(max_length=80, blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)

@@ -27,7 +27,7 @@ ROUTING = "routing"
 NO_METHOD = "none"  # of a configuration that waited for one
 _ABOVE = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
 _CHOSEN = ("preset ", "workaround ")
-_ENDED = (Run.State.CANCELLED, Run.State.CANCELLING, Run.State.FINISHED)
+_WAITING_NO_MORE = (*Run.ENDED, Run.State.CANCELLING)
 
 
 def must_probe(known: Capabilities) -> bool:
@@ -85,7 +85,7 @@ def settle(model_id: int) -> int:
     could not be told counts as unknown, and native is tried then."""
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
-    waiting = RunConfig.objects.filter(model_id=model_id, method=AUTO).exclude(run__state__in=_ENDED)
+    waiting = RunConfig.objects.filter(model_id=model_id, method=AUTO).exclude(run__state__in=_WAITING_NO_MORE)
     configs = list(waiting.select_related("run"))
     if configs:
         model = Model.objects.select_related("provider").get(pk=model_id)
@@ -100,7 +100,7 @@ def settle(model_id: int) -> int:
 
 def settle_all() -> int:
     """For all that wait although no probe is open: a wake-up was lost."""
-    waiting = RunConfig.objects.filter(method=AUTO, model__isnull=False).exclude(run__state__in=_ENDED)
+    waiting = RunConfig.objects.filter(method=AUTO, model__isnull=False).exclude(run__state__in=_WAITING_NO_MORE)
     return sum(settle(model_id) for model_id in set(waiting.values_list("model_id", flat=True)) if model_id)
 
 

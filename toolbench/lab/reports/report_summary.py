@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.evidence import TAG_TRANSFORM
+from toolbench.evals.published import CONTROL
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.counts.groups import in_groups
 from toolbench.lab.counts.tallies import tally
@@ -17,7 +18,6 @@ from toolbench.lab.reports.report_labels import ConfigLabel
 from toolbench.lab.reports.report_rates import alone, rates_of, why_not_pooled
 from toolbench.lab.reports.report_trial import reads_tags
 
-CONTROL = "chat_only"
 SAMPLES = 3
 BEST_EFFORT = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}

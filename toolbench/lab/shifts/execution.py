@@ -59,8 +59,8 @@ class _Lag:
 
 class Shift:
     """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
-    that no request waits behind a batch. `_held` are the trials whose lease is ours: from their
-    claim until their end is stored."""
+    that no request waits behind a batch. `_held` are the trials whose lease is ours: from their claim
+    until their end is stored."""
 
     def __init__(self, provider_id: int, terms: Terms) -> None:
         self._provider_id = provider_id

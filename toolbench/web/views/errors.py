@@ -1,5 +1,5 @@
-"""What is said when a page cannot be built: too much at once and a database that is away are expected
-trouble, the rest is our mistake."""
+"""What is said when a page cannot be built: too much at once and a database that is away are expected trouble, the
+rest is our mistake."""
 
 import sys
 
