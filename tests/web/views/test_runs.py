@@ -44,6 +44,14 @@ def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) 
     assert not Run.objects.exists()
 
 
+def test_an_address_written_by_hand_has_the_blank_forms_values_where_it_says_nothing(
+    owner_client: Client,
+) -> None:
+    text = owner_client.get(f"/runs/new/?models={local_model().pk}&scenarios=happy_path&trials=3").content.decode()
+    assert "This field is required" not in text
+    assert "Start 3 trials" in text
+
+
 def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()

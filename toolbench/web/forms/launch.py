@@ -78,6 +78,18 @@ class LaunchForm(forms.Form):
         shown = (provider.narrowed(self["find"].value() or "", chosen) for provider in self.choices.providers)
         return tuple(provider for provider in shown if provider.groups)
 
+    @classmethod
+    def completed(cls, address: QueryDict) -> QueryDict:
+        """What the form sends is whole; one written by hand has the blank form's values where it says nothing."""
+        if "instance_kind" in address:
+            return address
+        whole = address.copy()
+        for name, field in cls.base_fields.items():
+            if name not in whole and field.initial is not None:
+                usual = field.initial if isinstance(field.initial, list) else [str(field.initial)]
+                whole.setlist(name, usual)
+        return whole
+
     def points_wanted(self) -> int | None:
         """The difference that somebody wants to find, in percentage points; None where the form does not say."""
         return self.cleaned_data.get("points") if self.is_valid() else None

@@ -31,7 +31,7 @@ def list(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
-    typed = request.POST or (request.GET if PLANNED_BY & request.GET.keys() else None)
+    typed = request.POST or (LaunchForm.completed(request.GET) if PLANNED_BY & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
     wish = form.to_request()
     answer = answer_to(form, wish, start=request.method == "POST", owner=owner_of(request))
