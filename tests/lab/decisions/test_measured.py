@@ -17,7 +17,7 @@ from tests.factories import (
 from toolbench.lab.decisions.decide_page import get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import get_pool
-from toolbench.lab.decisions.recommendations import get_recommendations
+from toolbench.lab.decisions.recommendations import recommend_from_trials
 from toolbench.lab.decisions.records import frozen_rate, save_record
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -110,7 +110,7 @@ def test_cells_that_went_on_until_decided_have_bounds_that_hold_at_every_look() 
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]
     assert (row.delivered.interval, row.given.interval) == ("always valid, 95 %", "always valid, 95 %")
-    assert get_recommendations(DecideQuery(), snapshot=False).rows[0].rate == row.delivered
+    assert recommend_from_trials(DecideQuery()).rows[0].rate == row.delivered
     frozen = save_record(DecideQuery(), owner=None)
     assert frozen_rate(frozen.evidence[0]) == row.delivered
 

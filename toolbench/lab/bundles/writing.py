@@ -1,10 +1,10 @@
 """Writing a bundle: evidence first, then what was made of it, the pages, and the manifest with every hash."""
 
 import json
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO
 
 from django.utils import timezone
@@ -32,10 +32,10 @@ from toolbench.lab.bundles.redacting import known_secrets
 from toolbench.lab.bundles.rows import row_json
 from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.lab.planning.engine_version import engine_version
+from toolbench.lab.reports.pieces import in_pieces
 from toolbench.lab.reports.report_json import json_bytes
 from toolbench.providers.masking import Masker
 
-_PIECE = 1 << 16
 _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
 
 
@@ -54,15 +54,7 @@ def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Mani
 def bundle_pieces(run_id: int, *, private: bool = False) -> Iterator[bytes]:
     """The bundle, made on disk first. Raises BundleRefused at once."""
     choose(run_id, private=private)
-    return _pieces(run_id, private)
-
-
-def _pieces(run_id: int, private: bool) -> Iterator[bytes]:
-    with tempfile.TemporaryFile() as file:
-        write_bundle(run_id, file, private=private)
-        file.seek(0)
-        while piece := file.read(_PIECE):
-            yield piece
+    return in_pieces(partial(write_bundle, run_id, private=private))
 
 
 @dataclass(slots=True)

@@ -44,27 +44,33 @@ class RecommendationRow:
 @dataclass(frozen=True, slots=True)
 class Recommendations:
     query: DecideQuery
-    published: Published | None  # the snapshot, when it is what is looked at
-    rules: tuple[RecommendationRule, ...]
-    rows: tuple[RecommendationRow, ...]
-    target: float  # percent
-    overlap: tuple[Rate, Rate] | None  # the best count and one with nine of ten that it cannot be told from
-    differing: int
+    rows: tuple[RecommendationRow, ...] = ()
+    published: Published | None = None  # the snapshot, when it is what is looked at
+    overlap: tuple[Rate, Rate] | None = None  # the best count and one with nine of ten that it cannot be told from
+    rules: tuple[RecommendationRule, ...] = RULES
+
+    @property
+    def target(self) -> float:
+        """In percent."""
+        return self.query.rule.success
+
+    @property
+    def differing(self) -> int:
+        """Rows in which ours part from the published ones."""
+        return sum(bool(row.differences) for row in self.rows)
 
 
-def get_recommendations(query: DecideQuery, *, snapshot: bool) -> Recommendations:
-    """Over the published snapshot, or over a scope of one's own."""
-    published = get_published() if snapshot else None
-    rows = _published_rows(published, query.rule.target) if published else () if snapshot else _own_rows(query)
-    return Recommendations(
-        query=query,
-        published=published,
-        rules=RULES,
-        rows=rows,
-        target=query.rule.success,
-        overlap=_overlap(published) if published else None,
-        differing=sum(bool(row.differences) for row in rows),
-    )
+def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
+    """From the published snapshot; without rows where it is not loaded."""
+    published = get_published()
+    if published is None:
+        return Recommendations(query)
+    return Recommendations(query, _published_rows(published, query.rule.target), published, _overlap(published))
+
+
+def recommend_from_trials(query: DecideQuery) -> Recommendations:
+    """From a scope of one's own."""
+    return Recommendations(query, _own_rows(query))
 
 
 def profile_rules() -> Mapping[str, str]:

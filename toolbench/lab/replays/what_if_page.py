@@ -16,6 +16,7 @@ from toolbench.lab.replays.what_if_plan import LIMITS, WhatIf, all_presets
 MOST_AT_ONCE = 100  # trials replayed while a page is waited for
 MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on
 TOO_MANY = "These are too many trials to leave out each transform: ask for it at “What if” of one cell or one trial."
+FEW_LISTED = "Only trials that flip or are unknown are listed, at most 500 of them."
 NOTHING_LEFT_OUT = "These settings apply no transform and no repair, so there is none to leave out."
 
 
@@ -52,7 +53,7 @@ def get_what_if(scope: Scope, asked: WhatIf, *, with_ablation: bool = False) -> 
         raise NothingToReplay(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
     run = Run.objects.get(trials=ids[0])
     if len(ids) > MOST_AT_ONCE:
-        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()), with_ablation)
+        return _by_a_worker(_blank(scope, asked, run, scope.trials().count()), with_ablation=with_ablation)
     page = _blank(scope, asked, run, len(ids))
     try:
         changes = tuple(change_of(one) for one in replay(ids, asked.apply))
@@ -76,7 +77,7 @@ def _hint(names: Sequence[str], *, few: bool) -> str:
     return NOTHING_LEFT_OUT if not names else "" if few else TOO_MANY
 
 
-def _by_a_worker(page: WhatIfPage, with_ablation: bool) -> WhatIfPage:
+def _by_a_worker(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
     if page.asked == WhatIf():
         return replace(
             page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
@@ -91,7 +92,7 @@ def _by_a_worker(page: WhatIfPage, with_ablation: bool) -> WhatIfPage:
         requests=(row.requests_before, page.requests[1]),
         changes=_listed(changes_of(row)),
         totals=totals(counts_of(row), page.scope.stopping()),
-        hint=f"Only trials that flip or are unknown are listed, at most 500 of them.{f' {TOO_MANY}' * with_ablation}",
+        hint=f"{FEW_LISTED} {TOO_MANY}" if with_ablation else FEW_LISTED,
         assumed=tuple(row.assumed),
     )
 

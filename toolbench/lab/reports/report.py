@@ -1,18 +1,20 @@
 """A run as files: one per trial, the summaries, and the matrix as Markdown. The names and fields of the case study's
 own reports, so that what reads those reads these."""
 
-import tempfile
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from django.db.models import Prefetch
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
+from toolbench.lab.reports.pieces import in_pieces
 from toolbench.lab.reports.report_findings import Quirks, findings, findings_json
 from toolbench.lab.reports.report_json import json_bytes
 from toolbench.lab.reports.report_labels import config_labels
@@ -27,7 +29,6 @@ BY_STRATEGY = "summary_by_scenario_and_strategy.json"
 MATRIX = "matrix.md"
 OURS = "toolbench"
 _TRIALS_AT_ONCE = 50  # with all their bodies in memory
-_ZIP_PIECE = 1 << 16
 
 
 class ReportRefused(Exception):
@@ -54,17 +55,13 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 def zip_report(run_id: int) -> Iterator[bytes]:
     """The same files in one archive, piece by piece; it is made on disk first. Raises ReportRefused at once."""
     _run(run_id)
-    return _zip_pieces(run_id)
+    return in_pieces(partial(_write_zip, run_id))
 
 
-def _zip_pieces(run_id: int) -> Iterator[bytes]:
-    with tempfile.TemporaryFile() as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in report_files(run_id):
-                archive.writestr(f"toolbench-run-{run_id}/{name}", content)
-        file.seek(0)
-        while piece := file.read(_ZIP_PIECE):
-            yield piece
+def _write_zip(run_id: int, file: IO[bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in report_files(run_id):
+            archive.writestr(f"toolbench-run-{run_id}/{name}", content)
 
 
 def report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:

@@ -4,7 +4,12 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.recommendations import PUBLISHED, get_recommendations, profile_rules
+from toolbench.lab.decisions.recommendations import (
+    PUBLISHED,
+    profile_rules,
+    recommend_from_snapshot,
+    recommend_from_trials,
+)
 from toolbench.web.pages import page
 
 
@@ -13,6 +18,6 @@ def show(request: HttpRequest) -> HttpResponse:
     """GET /decide/recommendations/. ?scope= is published (also where none is named), real, runs or demo."""
     query = DecideQuery.from_query(request.GET)
     snapshot = request.GET.get("scope", PUBLISHED) == PUBLISHED and not query.runs
-    found = get_recommendations(query, snapshot=snapshot)
+    found = recommend_from_snapshot(query) if snapshot else recommend_from_trials(query)
     context = {"page": found, "query": query, "snapshot": snapshot, "profile_rules": profile_rules()}
     return page(request, "recommendations/show.html", context)
