@@ -93,6 +93,7 @@ class Refuses(Exception):
         (Refuses("a secret"), "INTERNAL_ERROR", "The tool failed (Refuses)."),
         (TimeoutError(), "INTERNAL_ERROR", "The tool failed (TimeoutError)."),
         (asyncio.CancelledError(), "INTERNAL_ERROR", "The tool failed (CancelledError)."),
+        (SystemExit(3), "INTERNAL_ERROR", "The tool failed (SystemExit)."),
     ],
 )
 def test_a_tools_failure_is_a_value(raised: BaseException, code: str, message: str) -> None:

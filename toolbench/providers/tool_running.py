@@ -54,7 +54,7 @@ async def _run(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], flo
         if _is_stopped():
             raise
         code, message = _failed(error)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a tool that ends the program ends its own call
         code, message = _failed(error)
         if limit.expired():
             code, message = "TOOL_TIMEOUT", f"The tool gave no result within {call.timeout_seconds:g} s."

@@ -204,6 +204,11 @@ def test_a_reference_that_leads_outside_or_nowhere_is_a_schema_error(reference: 
         of({"$ref": reference})
 
 
+def test_a_type_that_json_does_not_have_is_a_schema_error() -> None:
+    with pytest.raises(PlanError, match="names the type 'strng'"):
+        of({"type": ["null", "strng"]})
+
+
 def test_references_that_multiply_without_measure_are_refused() -> None:
     doubled = {
         f"n{at}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{at + 1}"}}} for k in "xy"]} for at in range(20)

@@ -209,8 +209,10 @@ class Normaliser:
             return self._string(flat, path)
         if name in ("integer", "number"):
             return number(name, flat, self._dialect, lambda keyword: self.drop(path, keyword, flat[keyword]))
-        if name not in ("array", "object"):
+        if name in ("boolean", "null"):
             return {"type": name}
+        if name not in ("array", "object"):
+            raise PlanError(f"the schema of a tool names the type {name!r}, which JSON does not have")
         before, self._open = self._open, ()
         made = self._array(flat, path, depth) if name == "array" else self._object(flat, path, depth)
         self._open = before
