@@ -6,6 +6,7 @@ import pytest
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms import Facts, apply_message, names
+from toolbench.engine.wires.reading import INTERRUPTED
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
 
@@ -142,3 +143,21 @@ def test_ids_are_sent_as_the_endpoint_takes_them_on_both_sides(pattern: str, kep
 def test_an_id_for_which_no_known_form_fits_is_left_as_it_is() -> None:
     messages = [{"role": "tool", "tool_call_id": "?"}]
     assert apply_message(messages, ["tool_call_ids_fit_pattern"], Facts(id_pattern="zzz")) == (messages, ())
+
+
+def test_a_call_without_a_result_gets_one_before_the_conversation_goes_on() -> None:
+    name = "missing_tool_results_added"
+    result = {"role": "tool", "tool_call_id": "c1", "content": "Sunny."}
+    told = {**result, "content": INTERRUPTED}
+    user = {"role": "user", "content": "And then?"}
+
+    two = calling(tool_calls=[CALL, {**CALL, "id": "c2"}])
+    messages, changes = apply_message([two, result, user, calling()], [name])
+    assert messages == [two, result, {**told, "tool_call_id": "c2"}, user, calling(), told]
+    assert {change.name for change in changes} == {name}
+    assert apply_message([calling(), result, user], [name]) == ([calling(), result, user], ())
+
+
+def test_a_call_with_googles_own_signature_gets_no_other() -> None:
+    signed = {**CALL, "extra_content": {"google": {"thought_signature": "s"}}}
+    assert apply_message([calling(tool_calls=[signed])], [SIGNATURE])[1] == ()

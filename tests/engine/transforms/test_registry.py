@@ -24,6 +24,7 @@ OURS = {
     "tool_call_ids_nine_characters",
     "tool_call_ids_fit_pattern",
     "midturn_system_to_user",
+    "missing_tool_results_added",
     "assistant_tool_calls_content_empty_if_null",
     "reasoning_left_out",
     "reasoning_in_think_tags",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.transforms.fitting_ids import FittingIds
 from toolbench.engine.transforms.registry import Facts, TransformKind
+from toolbench.engine.wires.reading import INTERRUPTED, structured_calls
 
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
@@ -47,10 +48,11 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
 
 @MESSAGE.register
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
-    """Tool calls without a signature are sent with one that tells the endpoint not to check it."""
+    """Tool calls without a signature, in OpenRouter's place or Google's, are sent with one that tells the endpoint not
+    to check it."""
 
     def sign(call: object) -> object:
-        unsigned = isinstance(call, dict) and "signature" not in call
+        unsigned = isinstance(call, dict) and "signature" not in call and "thought_signature" not in _of_google(call)
         return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and unsigned else call
 
     def sign_all(message: Message) -> Message:
@@ -88,6 +90,22 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
     return [*folded, {"role": "user", "content": "\n\n".join(waiting)}] if waiting else folded
 
 
+@MESSAGE.register
+def missing_tool_results_added(messages: list[Message]) -> list[Message]:
+    """Calls that have no result before the conversation goes on get one that says so: OpenAI and others refuse a
+    history in which a result is missing."""
+    complete: list[Message] = []
+    waiting: list[object] = []
+    for message in [*messages, {}]:
+        if message.get("role") == "tool":
+            waiting = [given for given in waiting if given != message.get("tool_call_id")]
+        else:
+            complete += ({"role": "tool", "tool_call_id": given, "content": INTERRUPTED} for given in waiting)
+            waiting = [call.get("id") for call in structured_calls(message)] if _calls_tools(message) else []
+        complete.append(message)
+    return complete[:-1] if len(complete) > len(messages) + 1 else messages
+
+
 @MESSAGE.register_informed
 def tool_call_ids_fit_pattern(messages: list[Message], facts: Facts) -> list[Message]:
     """Ids of calls that do not match the endpoint's pattern are sent as others that do, the same on both sides of a
@@ -97,6 +115,13 @@ def tool_call_ids_fit_pattern(messages: list[Message], facts: Facts) -> list[Mes
     ids = FittingIds(facts.id_pattern)
     changed = [ids.rewritten(message) for message in messages]
     return changed if _differs(messages, changed) else messages
+
+
+def _of_google(call: JsonObject) -> JsonObject:
+    """What Gemini's own compatible endpoint adds to a call."""
+    extra = call.get("extra_content")
+    google = extra.get("google") if isinstance(extra, dict) else None
+    return google if isinstance(google, dict) else {}
 
 
 def _is_system(message: Message) -> bool:

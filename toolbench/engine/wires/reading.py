@@ -3,6 +3,7 @@
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
 
+INTERRUPTED = "The call was interrupted and has no result."  # what a model is told of a call without one
 SNIPPET = 200  # characters of an answer quoted in a finding
 
 

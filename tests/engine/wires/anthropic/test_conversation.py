@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.engine.scripted import call
 from tests.engine.wires.anthropic.typed import typed
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.wires.anthropic.blocks import INTERRUPTED, INVALID
+from toolbench.engine.wires.anthropic.blocks import INVALID
 from toolbench.engine.wires.anthropic.changes import Changes
 from toolbench.engine.wires.anthropic.conversation import OPENING, lay_out
+from toolbench.engine.wires.reading import INTERRUPTED
 
 USER = {"role": "user", "content": "Go."}
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}

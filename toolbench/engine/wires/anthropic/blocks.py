@@ -7,11 +7,10 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject, Message, function_in
 from toolbench.engine.wires.anthropic.changes import Changes
-from toolbench.engine.wires.reading import structured_calls, text_of
+from toolbench.engine.wires.reading import INTERRUPTED, structured_calls, text_of
 
 KEPT = "content_blocks"  # where an answer's own blocks stand in its chat message, to be sent back unchanged
 INVALID = "INVALID_JSON"  # the key under which Anthropic's documentation sends arguments back that are no JSON
-INTERRUPTED = "The call was interrupted and has no result."
 
 
 def text_block(text: str) -> JsonObject:
