@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 
+from tests.factories import make_config, make_model, make_run
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.simulations import persona, simulation, worked
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import scenarios
-from toolbench.lab.models import Cell, Preset
+from toolbench.lab.models import Cell, Preset, RunConfig
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
 from toolbench.lab.replays.what_if_plan import WhatIf
@@ -136,6 +137,20 @@ def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: Scrip
     (config,) = frozen_configs(launched(scripted_model(scripted)).configs.values_list("pk", flat=True)).values()
     asked = WhatIf(strategy="default_tool_calling").apply(config)
     assert resolve(asked.layers).policy.tool_use_mode == "enforced"
+
+
+@pytest.mark.parametrize("known", ["beside", "here"])
+def test_a_strategy_of_a_model_from_elsewhere_is_that_of_its_run_or_of_its_names_here(known: str) -> None:
+    run, tags = make_run(imported=True), "content_tag_tool_call_fallback"
+    model = make_model("there/a", workarounds=[tags] if known == "here" else [])
+    frozen = [["infrastructure", {}], [f"workaround {tags}", {"response_transforms": ["tool_calls_from_text"]}]]
+    config = make_config(run, model, strategy="raw", layers=[["engine default", {}]])
+    if known == "beside":
+        make_config(run, model, strategy="production", layers=frozen)
+    RunConfig.objects.update(model=None)
+    (raw,) = frozen_configs([config.pk]).values()
+    names = [name for name, _ in WhatIf(strategy="production").apply(raw).layers]
+    assert f"workaround {tags}" in names
 
 
 def test_an_unknown_scope_has_nothing_to_replay() -> None:

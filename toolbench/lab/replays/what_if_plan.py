@@ -17,7 +17,7 @@ from toolbench.engine.policy.presets import (
     preset,
     preset_names,
 )
-from toolbench.lab.models import Preset, RunConfig
+from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.rules import with_rules
 from toolbench.lab.steps.code_lines import printable
 from toolbench.lab.trials.plans import FrozenConfig
@@ -132,8 +132,12 @@ def all_presets() -> dict[str, JsonObject]:
 
 
 def _layers_of(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
-    """What a strategy brings below the profile and above it, for this model as it is known now."""
-    template, workarounds = _model_facts(config)
+    """What a strategy brings below the profile and above it, for this model as it is known now. For one that is not
+    known here, as its run froze that strategy, where it did."""
+    row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
+    if row.model is None and (frozen := _frozen_beside(row, strategy)):
+        return frozen
+    template, workarounds = _model_facts(row)
     presets = all_presets()
     built_in = [name for name in workarounds if name in preset_names()]
     own = [name for name in workarounds if name not in built_in and name in presets]
@@ -145,12 +149,25 @@ def _layers_of(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
     return (*below, *added), above
 
 
-def _model_facts(config: FrozenConfig) -> tuple[str, tuple[str, ...]]:
-    """The provider's template and the model's workarounds now; what the engine knows where their rows are gone."""
-    row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
-    if row.model is None:
+def _frozen_beside(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
+    """The layers of the same model's configuration under that strategy; None where its run had none."""
+    same = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
+    beside = same.filter(strategy=strategy).first()
+    if beside is None:
+        return None
+    layers = [(name, patch) for name, patch in beside.layers if _is_of_strategy(name)]
+    above = tuple(layer for layer in layers if layer[0].startswith("preset "))
+    return tuple(layer for layer in layers if layer not in above), above
+
+
+def _model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
+    """The provider's template and the model's workarounds now; of a model that is gone, those of one with its names,
+    else what the engine knows by its name."""
+    named = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
+    model = row.model or named.first()
+    if model is None:
         return "", model_workarounds(row.model_name)
-    return row.model.provider.template, tuple(row.model.workarounds)
+    return model.provider.template, tuple(model.workarounds)
 
 
 def _is_of_strategy(name: str) -> bool:
