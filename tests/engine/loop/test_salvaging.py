@@ -43,3 +43,10 @@ def test_a_quotation_without_a_call_stays_an_error(text: str) -> None:
 
 def test_nothing_is_read_where_no_tools_were_sent() -> None:
     assert read_refused(setup(**HEALED), '{"name": "state_get", "arguments": {}}', with_tools=False) == ""
+
+
+@pytest.mark.parametrize("text", ['state_patch {"ops": []}', '<function=state_patch{"ops": ["cut'])
+def test_a_call_that_even_the_preset_cannot_read_is_said_to_be_lost(text: str) -> None:
+    hint = read_refused(setup(**HEALED), text, with_tools=True)
+    assert isinstance(hint, str)
+    assert hint.endswith("that cannot be read.")

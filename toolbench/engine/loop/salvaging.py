@@ -3,7 +3,7 @@ and quote what the model wrote."""
 
 from collections.abc import Collection
 
-from toolbench.engine.asking.written_calls import meant_call
+from toolbench.engine.asking.written_calls import TROUBLE, meant_call
 from toolbench.engine.loop.preparing import TurnSetup
 from toolbench.engine.loop.turn import read_answer
 from toolbench.engine.messages import Finding, Turn
@@ -17,14 +17,19 @@ def read_refused(setup: TurnSetup, text: str, *, with_tools: bool, taken: Collec
     """The turn that the quoted text makes, where the policy heals calls in text and there is one; else a sentence on
     what could be read in it, "" for nothing. `taken` are ids of calls that the conversation holds."""
     names = [tool.name for tool in setup.tools.definitions] if with_tools else []
-    if HEALER in setup.policy.response_transforms and names:
+    heals = HEALER in setup.policy.response_transforms and bool(names)
+    if heals:
         finding = Finding("answer_refused", _SAID, "$.error.failed_generation")
         message = {"role": "assistant", "content": _opened(text, names)}
         turn = read_answer(setup, Answer(message, findings=(finding,)), with_tools=True, taken=taken)
         if turn.calls:
             return turn
     meant = meant_call(_opened(text, names), names)
-    return f"What the model wrote is a call ({meant}); the transform {HEALER} reads such answers." if meant else ""
+    if not meant:
+        return ""
+    said = f"What the model wrote is a call ({meant})"
+    lost = heals or meant in TROUBLE
+    return f"{said} that cannot be read." if lost else f"{said}; the transform {HEALER} reads such answers."
 
 
 def _opened(text: str, names: list[str]) -> str:
