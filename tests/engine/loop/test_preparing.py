@@ -30,6 +30,8 @@ def test_a_plan_that_cannot_start_says_why() -> None:
     nan: JsonObject = {"temperature": float("nan")}
     with pytest.raises(PlanError, match="no model"):
         prepare(model=" ")
+    with pytest.raises(PlanError, match="no name"):
+        prepare(tools=ToolRegistry((ToolDefinition(" "),)))
     with pytest.raises(PlanError, match="twice"):
         prepare(tools=twice)
     with pytest.raises(PlanError, match="tool t "):

@@ -79,6 +79,13 @@ def test_a_schema_that_cannot_be_used_is_refused_before_the_run(schema: dict[str
         check_schema(ToolDefinition("t", "", schema))
 
 
+def test_a_schema_that_holds_itself_is_refused() -> None:
+    circle: dict[str, Any] = {"type": "object"}
+    circle["properties"] = {"a": circle}
+    with pytest.raises(PlanError, match="no usable JSON Schema"):
+        check_schema(ToolDefinition("t", "", circle))
+
+
 def test_a_schema_with_a_slip_says_where_it_is() -> None:
     slip = {"type": "object", "properties": {"a": {"type": "objekt"}}}
     with pytest.raises(PlanError, match=r"no usable JSON Schema: \$\.properties\.a\.type: "):

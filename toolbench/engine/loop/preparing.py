@@ -118,6 +118,8 @@ def _offered(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
         return ToolRegistry()
     offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
     for tool in offered.definitions:
+        if not tool.name.strip():
+            raise PlanError("a tool has no name; no model could call it")
         if is_too_deep(tool.parameters):
             raise PlanError(f"the parameters of tool {tool.name} are nested deeper than {MAX_DEPTH} levels")
         if policy.validate_arguments or policy.method == "constrained":

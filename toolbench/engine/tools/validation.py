@@ -41,7 +41,7 @@ def check_schema(tool: ToolDefinition) -> None:
     """Raises PlanError when the tool's parameters are no JSON Schema that can be checked without a network."""
     try:
         _validator_of(Same(tool))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         where = f"{json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
         said = f"{where}{_first_line(error)}"
         raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {said}") from None
