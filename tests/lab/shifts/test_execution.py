@@ -152,6 +152,26 @@ def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: Elsewhere) ->
     assert_cells_equal_their_trials(run)
 
 
+def test_a_trial_that_a_worker_loses_and_claims_again_is_its_own_to_the_end(
+    elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = [threading.Event(), threading.Event()]
+    with ScriptedProvider(lambda seen: answers_when(released[len(blocking.seen) - 1], seen)) as blocking:
+        model = scripted_model(blocking)
+        run = launched(model, scenarios=("chat_only",), trials=1)
+        shift = elsewhere(work, model)
+        assert blocking.arrived.acquire(timeout=PATIENCE)
+        run.trials.update(lease=None, state="queued")  # as a sweep does of a machine that slept
+        assert blocking.arrived.acquire(timeout=PATIENCE)
+        released[0].set()
+        while "its lease was lost" not in caplog.text:
+            assert not released[1].wait(0.05)
+        released[1].set()
+        assert shift.result(timeout=PATIENCE) == 1
+    trial = run.trials.get()
+    assert (trial.execution, trial.outcome, trial.state) == (2, "pass", "done")
+
+
 def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
     def play(seen: Seen) -> Answer:
         return plays_well(seen) if len(busy.seen) > 1 else Answer(429, {"retry-after": "1"}, b"{}")

@@ -142,7 +142,7 @@ def test_renewing_tells_which_leases_are_still_ours() -> None:
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=first.id).update(lease_until=timezone.now() - timedelta(seconds=9))
     Trial.objects.filter(pk=second.id).update(lease=None, state="queued")
-    assert renew([(first.id, first.lease), (second.id, second.lease)]) == {first.id}
+    assert renew([(first.id, first.lease), (second.id, second.lease)]) == {first.lease}
     renewed = Trial.objects.get(pk=first.id).lease_until
     assert renewed is not None
     assert renewed > timezone.now()

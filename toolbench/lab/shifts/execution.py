@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 
@@ -59,8 +60,8 @@ class _Lag:
 
 class Shift:
     """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
-    that no request waits behind a batch. `_held` are the trials whose lease is ours: from their claim
-    until their end is stored."""
+    that no request waits behind a batch. `_held` are the trials whose lease is ours, by lease: from their claim until
+    their end is stored. One whose lease was lost may be claimed again here while its first try still hangs."""
 
     def __init__(self, provider_id: int, terms: Terms) -> None:
         self._provider_id = provider_id
@@ -71,8 +72,8 @@ class Shift:
         self._writer = Writer(self._storing, self._settled)
         self._permits = Permits(self._database)
         self._slots = Slots()
-        self._held: dict[int, Try] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._held: dict[UUID, Try] = {}
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._cancels: dict[int, Cancel] = {}
         self._lag = _Lag()
         self._ended = 0
@@ -125,9 +126,9 @@ class Shift:
 
     def _start(self, trial: ClaimedTrial, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
         cancelled = self._cancels.setdefault(trial.run_id, Cancel())
-        held = self._held[trial.id] = Try(trial, bench, cancelled)
-        task = self._tasks[trial.id] = group.create_task(self._try(held, handed))
-        task.add_done_callback(lambda _: self._tasks.pop(trial.id, None))
+        held = self._held[trial.lease] = Try(trial, bench, cancelled)
+        task = self._tasks[trial.lease] = group.create_task(self._try(held, handed))
+        task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))
 
     async def _try(self, held: Try, handed: Handed) -> None:
         trial = held.trial
@@ -137,12 +138,12 @@ class Shift:
             ended = False
         if not ended:
             self._writer.put_back(Returned(trial.id, trial.lease, unused=held.gate.ahead))
-        self._slots.end(trial.id, trial.lease)
+        self._slots.end(trial.lease)
 
-    def _settled(self, trial_ids: Iterable[int], done: int) -> None:
-        for trial_id in trial_ids:
-            self._held.pop(trial_id, None)
-            self._slots.stored(trial_id)
+    def _settled(self, leases: Iterable[UUID], done: int) -> None:
+        for lease in leases:
+            self._held.pop(lease, None)
+            self._slots.stored(lease)
         self._ended += done
         if not self._held:
             self._slots.freed.set()
@@ -177,15 +178,15 @@ class Shift:
                 await self._database.run(beat, "worker", loop_lag_ms=self._lag.take())
                 held = [(held.trial.id, held.trial.lease) for held in self._held.values()]
                 if held:
-                    self._give_up({trial_id for trial_id, _ in held} - await self._database.run(renew, held))
+                    self._give_up({lease for _, lease in held} - await self._database.run(renew, held))
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
-    def _give_up(self, lost: set[int]) -> None:
-        """Another worker has these trials now, or they are over; nothing more is written of them."""
-        for trial_id in lost & self._tasks.keys():
-            logger.warning("Trial %s: its lease was lost, it is given up", trial_id)
-            self._held.pop(trial_id, None)
-            self._tasks[trial_id].cancel()
+    def _give_up(self, lost: set[UUID]) -> None:
+        """Somebody has these trials under another lease now, or they are over; nothing more is written of them."""
+        for lease in lost & self._tasks.keys():
+            self._tasks[lease].cancel()
+            if held := self._held.pop(lease, None):
+                logger.warning("Trial %s: its lease was lost, it is given up", held.trial.id)
 
     async def _look(self) -> None:
         """Hears of cancels, ends runs and recomputes cells; sweeps now and then."""

@@ -104,7 +104,7 @@ _RENEW = """
 UPDATE lab_trial AS trial SET lease_until = clock_timestamp() + make_interval(secs => %s)
 FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
 WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
-RETURNING trial.id
+RETURNING trial.lease
 """
 
 _GIVE_BACK = """
@@ -172,8 +172,8 @@ def has_work(provider_id: int) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def renew(held: Sequence[tuple[int, UUID]]) -> set[int]:
-    """Lengthens leases; returns the ids of those that are still ours."""
+def renew(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
+    """Lengthens leases; returns those that are still ours."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, [settings.LEASE_SECONDS, *_columns(held)])
         return {row[0] for row in cursor.fetchall()}

@@ -24,17 +24,19 @@ class Slots:
 
     def __init__(self) -> None:
         self.freed = asyncio.Event()
-        self._over: dict[int, UUID] = {}
+        self._over: dict[UUID, None] = {}  # in their order
         self._returning = 0
 
-    def end(self, trial_id: int, lease: UUID) -> None:
-        """The trial has sent its last request."""
-        self._over[trial_id] = lease
+    def end(self, lease: UUID) -> None:
+        """The trial under this lease has sent its last request."""
+        self._over[lease] = None
         self.freed.set()
 
-    def stored(self, trial_id: int) -> None:
-        """The database knows of the trial's end by itself."""
-        if self._over.pop(trial_id, None) is not None and len(self._over) >= MOST_UNSTORED:
+    def stored(self, lease: UUID) -> None:
+        """The database knows of its end by itself."""
+        known = lease in self._over
+        self._over.pop(lease, None)
+        if known and len(self._over) >= MOST_UNSTORED:
             self.freed.set()
 
     @contextmanager
@@ -47,4 +49,4 @@ class Slots:
             self._returning -= 1
 
     def free(self) -> Free:
-        return Free(tuple(islice(self._over.values(), MOST_UNSTORED)), self._returning)
+        return Free(tuple(islice(self._over, MOST_UNSTORED)), self._returning)

@@ -5,6 +5,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import accumulate
+from uuid import UUID
 
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.steps.facts import body_bytes
@@ -17,12 +18,12 @@ AWAY_SECONDS = 0.5  # between two tries while the database is away
 BATCH_ROWS = 400
 BATCH_BYTES = 64 * 1024 * 1024
 
-Settled = Callable[[Iterable[int], int], None]
+Settled = Callable[[Iterable[UUID], int], None]
 
 
 class Writer:
-    """What is put is kept in memory until it is stored. `settled` is told the trials that are no longer ours, and how
-    many of them are done by our hand."""
+    """What is put is kept in memory until it is stored. `settled` is told the leases that are no longer ours, and how
+    many of their trials are done by our hand."""
 
     def __init__(self, database: DatabaseThread, settled: Settled) -> None:
         self._database = database
@@ -63,7 +64,7 @@ class Writer:
                 logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
                 await asyncio.sleep(AWAY_SECONDS)
                 continue
-            self._settled([item.trial_id for item in batch.let_go], len(done))
+            self._settled([item.lease for item in batch.let_go], len(done))
             return
 
     def _take(self) -> Batch:
