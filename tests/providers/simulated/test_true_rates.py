@@ -9,6 +9,7 @@ from toolbench.evals.trials import DRAWN
 from toolbench.providers.simulated.personas import all_personas
 
 TRIALS, TRIALS_WITHOUT_CHANCE = 25, 3
+STREAMED_TRIALS = 10  # where the rate is that of whole answers, which is measured on more
 NEEDS_PATIENCE = {"hangs"}
 METHODS = ("native", "text_json", "constrained", "template")
 NEEDS_TWO_CALLS_A_TURN = {"happy_path_parallel"}  # asking in words gives one
@@ -27,9 +28,10 @@ def published(cell: Cell) -> float:
 
 def assert_measured(cell: Cell) -> None:
     """Where nothing is left to chance, a few trials say as much as many."""
-    rate = published(cell)
-    chance = rate not in (0, 1) or all_personas()[cell.persona].rate not in (0, 1)
-    trials = TRIALS if chance else TRIALS_WITHOUT_CHANCE
+    rate, persona = published(cell), all_personas()[cell.persona]
+    chance = rate not in (0, 1) or persona.rate not in (0, 1)
+    as_whole = cell.stream and "streamed" not in persona.true_rates
+    trials = (STREAMED_TRIALS if as_whole else TRIALS) if chance else TRIALS_WITHOUT_CHANCE
     passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(trials)))
     assert is_as_published(passed, trials, rate), cell
 
