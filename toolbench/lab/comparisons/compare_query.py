@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from urllib.parse import urlencode
 
-from toolbench.lab.matrix.matrix_query import Query
+from toolbench.lab.planning.plain_text import plain
+from toolbench.lab.planning.queries import Query
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.trial_filter import STREAMED, WHOLE
 
@@ -121,4 +122,4 @@ def _is_day(value: str) -> bool:
 
 
 def _given(query: Query, name: str) -> str:
-    return query.get(name, "").replace("\0", "").strip()
+    return plain(query.get(name, ""))

@@ -14,6 +14,7 @@ from toolbench.lab.connections.addresses import address_trouble, prefix_trouble,
 from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.connections.simulated import in_disguise, personas_of
 from toolbench.lab.models import Model, Provider
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.refusals import FieldsRefused
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.secrets.extra_headers import change_headers, kept_names, secret_names
@@ -122,7 +123,7 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     """Adds those that are not there yet, with the workarounds known for their names; returns how many. A simulated
     provider has its personas and nothing else."""
     provider = Provider.objects.get(pk=provider_id)
-    typed = (name.replace("\0", "").strip() for name in names)
+    typed = (plain(name) for name in names)
     wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
     personas = personas_of(provider) if provider.kind == Provider.Kind.SIMULATED else None

@@ -1,6 +1,7 @@
 """Which weights a model is: two models that bear the same name for them are one thing at two providers."""
 
 from toolbench.lab.models import Model
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.steps.facts import column_text
 
 LONGEST = 200
@@ -9,7 +10,7 @@ LONGEST = 200
 def name_weights(model_id: int, name: str) -> str | None:
     """Counts from the next run on; runs keep what they froze. Returns the name as it is kept, None for an unknown
     model. A blank name says that nobody knows."""
-    kept = column_text(name.replace("\0", "").strip(), LONGEST).lower()
+    kept = column_text(plain(name), LONGEST).lower()
     return kept if Model.objects.filter(pk=model_id).update(canonical=kept) else None
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from toolbench.evals.deciding.qualifying import WANTS, Rule
-from toolbench.lab.matrix.matrix_query import Query, query_string, read_runs
+from toolbench.lab.planning.plain_text import plain
+from toolbench.lab.planning.queries import LONGEST, Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo")
 SUCCESS, WITHIN = "90", "20"
@@ -28,7 +29,7 @@ class DecideQuery:
 
     @classmethod
     def from_query(cls, query: Query) -> "DecideQuery":
-        given = {name: query.get(name, "").replace("\0", "").strip()[:200] or usual for name, usual in DEFAULTS.items()}
+        given = {name: plain(query.get(name, ""), LONGEST) or usual for name, usual in DEFAULTS.items()}
         runs, unread = read_runs(query.getlist("run"))
         given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
         wrong = {

@@ -16,6 +16,7 @@ from toolbench.lab.decisions.decide_page import DecidePage, DecideRow, get_decid
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import DecisionRecord
 from toolbench.lab.planning.engine_version import engine_version
+from toolbench.lab.planning.plain_text import plain
 
 COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
@@ -42,8 +43,8 @@ def save_record(
     decision, rule = page.decision, page.decision.rule
     leader = page.leader
     return DecisionRecord.objects.create(
-        title=title.replace("\0", "").strip()[:200] or _title(page),
-        note=note.replace("\0", "").strip()[:4000],
+        title=plain(title, 200) or _title(page),
+        note=plain(note, 4000),
         owner_id=owner.pk if owner else None,
         who=owner.get_username() if owner else "",
         simulated=page.simulated,

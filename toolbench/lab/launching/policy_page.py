@@ -15,6 +15,7 @@ from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.looking_up import METHODS
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.planning.known_scenarios import find_scenario, own_cases
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.policy_values import values_by_key
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 from toolbench.lab.planning.whole_numbers import whole_number
@@ -36,7 +37,7 @@ class PolicyChoice:
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyChoice":
         def name(key: str, usual: str) -> str:
-            return query.get(key, "").replace("\0", "")[:80] or usual
+            return plain(query.get(key, ""), 80) or usual
 
         return cls(
             config=whole_number(query.get("config", "")),

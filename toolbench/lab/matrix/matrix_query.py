@@ -1,17 +1,15 @@
 """What the matrix's address asks for. Unreadable values are dropped and named, never an error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
-from urllib.parse import urlencode
 
 from toolbench.lab.counts.metrics import METRICS
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.planning.plain_text import plain
+from toolbench.lab.planning.queries import LONGEST, Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGETS = (80, 90, 95)
 SPLIT = "each"
-MOST_RUNS = 50
 DEFAULTS: Mapping[str, object] = {
     "scope": "",
     "metric": "given",
@@ -21,14 +19,6 @@ DEFAULTS: Mapping[str, object] = {
     "prompt": "",
     "cell": "",
 }
-
-
-class Query(Protocol):
-    """Django's QueryDict, as far as it is used here."""
-
-    def get(self, key: str, default: str) -> str: ...
-
-    def getlist(self, key: str) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,7 @@ class MatrixQuery:
 
     @classmethod
     def from_query(cls, query: Query) -> "MatrixQuery":
-        given = {name: query.get(name, "").replace("\0", "").strip()[:200] for name in DEFAULTS}
+        given = {name: plain(query.get(name, ""), LONGEST) for name in DEFAULTS}
         runs, unread = read_runs(query.getlist("run"))
         scope = given["scope"] or ("runs" if runs else "")
         wrong = {
@@ -73,17 +63,3 @@ class MatrixQuery:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
         return query_string(values, DEFAULTS)
-
-
-def read_runs(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """The first MOST_RUNS ids, and whether something was none."""
-    parts = [part for value in given for part in value.split(",") if part][:MOST_RUNS]
-    found = [whole_number(part) for part in parts]
-    return tuple(dict.fromkeys(one for one in found if one is not None)), None in found
-
-
-def query_string(values: Mapping[str, object], usual: Mapping[str, object]) -> str:
-    """Those that are not as usual; `runs` only where the scope is theirs."""
-    pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
-    runs = values["runs"] if values["scope"] == "runs" else ()
-    return urlencode([*pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])

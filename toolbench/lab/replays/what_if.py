@@ -10,6 +10,7 @@ from django.db.models import Count, Min, QuerySet
 from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import Cell, Trial
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.replays.replaying import Replayed
 
 UNKNOWN = "unknown"
@@ -32,9 +33,9 @@ class Scope:
     def from_query(cls, query: Mapping[str, str]) -> "Scope":
         """The first kind that is named. Raises NothingToReplay."""
         for kind in KINDS:
-            given = query.get(kind, "")
-            if given.isascii() and given.isdigit() and len(given) < 19:
-                return cls(kind, int(given))
+            number = whole_number(query.get(kind, ""))
+            if number is not None:
+                return cls(kind, number)
         raise NothingToReplay("Choose a trial, a cell or a run: open one and follow its link What if.")
 
     def trials(self) -> QuerySet[Trial]:

@@ -16,6 +16,7 @@ from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
 from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.run_request import LARGEST_CAP
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.runs import resending
@@ -144,7 +145,7 @@ def _repeatable(run_id: int, agreed: int) -> Run:
 
 def label(run_id: int, text: str) -> None:
     _run(run_id)
-    Run.objects.filter(pk=run_id).update(label=text.strip()[:80])
+    Run.objects.filter(pk=run_id).update(label=plain(text, 80))
 
 
 def delete(run_id: int) -> None:

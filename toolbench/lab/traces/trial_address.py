@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.traces.trial_filter import LONGEST, TrialFilter
 
 NAMES = ("step", "beside", "level")
@@ -20,7 +21,7 @@ class TrialAddress:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "TrialAddress":
-        named = {name: query.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
+        named = {name: plain(query.get(name, ""), LONGEST) for name in NAMES}
         return cls(TrialFilter.from_query(query), **named)
 
     def query(self, **changes: object) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
 from toolbench.lab.models import Trial
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.whole_numbers import whole_number
 
 LONGEST = 1_000  # characters of a value: many runs, or the signature of a cluster
@@ -101,7 +102,7 @@ class TrialFilter:
         values: dict[str, Any] = {}
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
-            given = query.get(name, "").strip().replace("\0", "")
+            given = plain(query.get(name, ""))
             if not given:
                 continue
             value = _read(name, given) if len(given) <= LONGEST else None

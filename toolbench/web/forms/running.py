@@ -79,7 +79,7 @@ def _add(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _label(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.label(run_id, values.get("label", "").replace("\0", ""))
+    controlling.label(run_id, values.get("label", ""))
     return "Label saved."
 
 

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.connections.same_weights import known_weights, name_weights
 from toolbench.lab.connections.setup_pages import get_models
 from toolbench.lab.models import Model
+from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.probes.model_page import get_model_page
 from toolbench.web.pages import page
 
@@ -17,7 +18,7 @@ _GONE = "There is no model {}; its provider may have been deleted."
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /models/?q="""
-    search = request.GET.get("q", "").replace("\0", "").strip()
+    search = plain(request.GET.get("q", ""))
     return page(request, "models/show.html", {"groups": get_models(search), "q": search})
 
 
