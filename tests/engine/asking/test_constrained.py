@@ -73,6 +73,10 @@ def test_a_final_answer_is_text() -> None:
     assert read('{"final": "Done."}', ()) == (0, "Done.", "constrained", [], False)
 
 
+def test_what_was_thought_before_is_no_part_of_the_answer() -> None:
+    assert read('<think>\n{"final": "No."}\n</think>\n{"final": "Done."}') == (0, "Done.", "constrained", [], False)
+
+
 @pytest.mark.parametrize(
     "text", ['{"name": "f", "arguments": {"a": "cut', '{"name": "nope", "arguments": {}}', '{"final": 1}']
 )

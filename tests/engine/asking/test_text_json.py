@@ -131,3 +131,18 @@ def test_a_call_that_breaks_off_is_shown_and_never_runs_even_with_every_repair(t
     assert (found.calls, found.text, found.path, found.not_executed) == ((), text, "text", True)
     assert [finding.code for finding in found.findings] == ["parse_error", "arguments_truncated"]
     assert found.parse_errors[0].truncated
+
+
+def test_a_call_in_closed_reasoning_is_only_thought() -> None:
+    drafted = '```json\n{"name": "g", "arguments": {}}\n```'
+    thinking = f"<think>Perhaps {drafted}</think>\n"
+    assert read(f"{thinking}```json\n{CALL}\n```") == (THE_CALL, "", [], False)
+    assert read(f"Perhaps {drafted}</think>Done.") == ([], "Done.", [], False)
+    assert read(f"<think>Perhaps {drafted}")[0]  # never closed: the call ends it
+
+    kept = TextJson().read({"role": "assistant", "content": f"{thinking}Done.", "reasoning_content": "Hm."}, TOOLS)
+    assert kept.message == {"role": "assistant", "content": "Done.", "reasoning_content": f"Hm.\nPerhaps {drafted}"}
+
+
+def test_calls_beyond_the_first_of_a_list_are_remarked_on() -> None:
+    assert read(f"```json\n[{CALL}, {CALL}]\n```") == (THE_CALL, "", ["calls_ignored"], False)

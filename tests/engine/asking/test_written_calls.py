@@ -30,6 +30,7 @@ def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
         ("`g(1)`", "g"),
         ('g {"a": 1}', "g"),
         ('Message 2\n  g {"a": 1}\nDone.', "g"),
+        ('<think>```json\n{"name": "g", "arguments": {}}\n```</think>Done.', None),
         ("", None),
     ],
 )

@@ -12,7 +12,7 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
-from toolbench.engine.asking.read import Read
+from toolbench.engine.asking.read import Read, thought_apart
 from toolbench.engine.asking.watching import JsonWatch, Watch
 from toolbench.engine.asking.written_calls import WrittenCall, call_in
 from toolbench.engine.constrain.answers import ANSWER, chosen, may_end
@@ -23,7 +23,7 @@ from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls
 
 
 class Constrained:
@@ -47,7 +47,11 @@ class Constrained:
         return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
-        text = text_of(message)
+        text, apart = thought_apart(message)
+        read = self._read(message, text, tools)
+        return replace(read, message=apart) if apart else read
+
+    def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> Read:
         try:
             value = read_json(text)
         except BadJson:

@@ -12,14 +12,14 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
-from toolbench.engine.asking.read import Read
+from toolbench.engine.asking.read import Read, thought_apart
 from toolbench.engine.asking.text_blocks import MendedBlock, bare_blocks, mend_block
 from toolbench.engine.asking.watching import JsonWatch, Watch
 from toolbench.engine.asking.written_calls import Block, WrittenCall, blocks_in, call_in, meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls
 
 CALL_ID = "text_call_1"
 
@@ -43,14 +43,18 @@ class TextJson:
         return {**body, "messages": with_system(body["messages"], instruction(self.method, tools_json))}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
-        text, names = text_of(message), [tool.name for tool in tools]
+        text, apart = thought_apart(message)
+        read = self._read(message, text, [tool.name for tool in tools])
+        return replace(read, message=apart) if apart else read
+
+    def _read(self, message: Message, text: str, names: Sequence[str]) -> Read:
         found = _calls(blocks_in(text), names) or _calls(bare_blocks(text, names), names)
         if not found:
             mended = mend_block(text, names, self._repairs)
             return _mended(text, mended) if mended else _without_call(message, text, names)
         block, call = found[0]
         rest = (text[: block.start] + text[block.end :]).strip()
-        findings = tuple(_remarks(block, call, rest, len(found)))
+        findings = tuple(_remarks(block, call, rest, sum(len(_listed(block)) for block, _ in found)))
         made = openai_call(CALL_ID, call.name, call.arguments)
         return Read((made,), rest, "json_fallback", findings, values=(call.arguments,))
 
@@ -72,6 +76,10 @@ class TextJson:
 
 def _calls(blocks: Iterable[Block], names: Sequence[str]) -> list[tuple[Block, WrittenCall]]:
     return [(block, call) for block in blocks if (call := call_in(block.value, names))]
+
+
+def _listed(block: Block) -> list[object]:
+    return block.value if isinstance(block.value, list) else [block.value]
 
 
 def _mended(text: str, mended: MendedBlock) -> Read:

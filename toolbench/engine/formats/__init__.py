@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from toolbench.engine.formats.conversations import Said, render_conversation, turns_of
 from toolbench.engine.formats.decoder import Decoder
 from toolbench.engine.formats.holding import can_hold
-from toolbench.engine.formats.registry import AUTO, format_named, names
+from toolbench.engine.formats.registry import AUTO, THOUGHTS, format_named, names
 from toolbench.engine.formats.rendering import render, render_result, render_results, render_tools, result_role
-from toolbench.engine.formats.values import ParsedText, Piece, TextCall, Tool, known_tools
+from toolbench.engine.formats.values import Known, ParsedText, Piece, TextCall, Tool, known_tools
 
 __all__ = [
     "AUTO",
@@ -30,6 +30,7 @@ __all__ = [
     "render_results",
     "render_tools",
     "result_role",
+    "split_reasoning",
     "stream",
     "turns_of",
 ]
@@ -46,3 +47,14 @@ def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_un
     decoder = stream(format, tools, guess_untyped=guess_untyped)
     decoder.feed(text)
     return decoder.close()
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """The text without the reasoning in it, in any family's tags, and that reasoning. Where it is not closed the text
+    stays as it is: what is called for in it may be meant."""
+    if not any(closer in text for _, closer in THOUGHTS.reasoning):
+        return text, ""
+    decoder = Decoder(THOUGHTS, Known())
+    decoder.feed(text)
+    parsed = decoder.close()
+    return (text, "") if parsed.findings else (parsed.text, parsed.reasoning)

@@ -87,6 +87,11 @@ def _auto() -> Format:
     )
 
 
+def _thoughts(everything: Format) -> Format:
+    """Reasoning alone, in the tags of every family."""
+    return Format("", (), HERMES.layout, HERMES.prompt, reasoning=everything.reasoning, native=False)
+
+
 def _all_named(names: Sequence[str]) -> tuple[Block, ...]:
     made = (block for form in FORMATS for block in form.named(names))
     return tuple({block.opener: block for block in made}.values())
@@ -131,3 +136,4 @@ def _either(one: Reader, other: Reader) -> Reader:
 
 
 _BY_NAME = {form.name: form for form in (*FORMATS, _auto())}
+THOUGHTS = _thoughts(_BY_NAME[AUTO])
