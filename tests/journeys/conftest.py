@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from toolbench.lab.catalogue import load
 from toolbench.lab.processes.services import register
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
 from toolbench.running.children import Child, Spec
+from toolbench.running.identity import confined
 
 Scripting = Callable[[Callable[[Seen], Answer]], ScriptedProvider]
 
@@ -33,6 +35,7 @@ def catalogue(transactional_db: None) -> None:
 def persona_server() -> Iterator[Mapping[str, str]]:
     """The simulated provider as `make up` starts it; gives its ready line."""
     command = [sys.executable, "-m", "toolbench.providers.simulated"]
+    command = confined(command, death_signal=signal.SIGKILL)  # a killed test run leaves no server behind
     child = Child(Spec("simulated", command, os.environ, Path(settings.BASE_DIR), announces=True), VAR)
     assert child.process.stdout is not None
     ready = json.loads(child.process.stdout.readline())

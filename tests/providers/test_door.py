@@ -41,13 +41,6 @@ def code_of(exchange: Exchange) -> str:
     return error.code if error else ""
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def self_signed(path: Path) -> ssl.SSLContext:
     """A server's context with a certificate of its own making, kept in `path`."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -98,7 +91,9 @@ def test_one_connection_serves_many_requests(provider: ScriptedProvider) -> None
 
 
 def test_a_refused_connection_is_named() -> None:
-    exchange = carried(Endpoint(f"http://127.0.0.1:{free_port()}", "m"))
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and it does not listen
+        exchange = carried(Endpoint(f"http://127.0.0.1:{bound.getsockname()[1]}", "m"))
     assert isinstance(exchange.exception, httpx.ConnectError)
     assert code_of(exchange) == "connection_refused"
 
