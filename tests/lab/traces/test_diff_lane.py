@@ -99,6 +99,8 @@ def test_what_was_received_is_compared_byte_by_byte_whatever_is_in_it(cell: Cell
     recompute_all()
     lane = get_diff_lane(bad, level="raw")
     assert kinds(lane) == ["unread", "differs"]
+    assert lane.turns[1].left is not None
+    assert lane.turns[1].left.gist == "HTTP –, 190,004 bytes"
     assert [line.text[-4:] for line in lane.turns[1].left_lines if line.mark == "chg"] == ["left"]
 
 

@@ -107,7 +107,7 @@ def _as_received(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes]) 
         turn=turn,
         key=f"{(asked or steps)[-1].ordinal}.response",
         path=asked[-1].path if asked else "",
-        gist="the same answer, byte by byte as it is read",
+        gist="; ".join(f"HTTP {step.status or '–'}, {step.response_bytes:,} bytes" for step in asked),
         lines=tuple(_pieces(lines)),
         shape=(),
         whole=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in asked),
