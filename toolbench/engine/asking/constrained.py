@@ -23,7 +23,7 @@ from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.wires.reading import openai_call, snippet, structured_calls
+from toolbench.engine.wires.reading import openai_call, snippet, structured_calls, text_of
 
 
 class Constrained:
@@ -47,9 +47,11 @@ class Constrained:
         return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> Read:
+        read = self._read(message, text_of(message), tools)
+        if read.path == "constrained":
+            return read
         text, apart = thought_apart(message)
-        read = self._read(message, text, tools)
-        return replace(read, message=apart) if apart else read
+        return replace(self._read(message, text, tools), message=apart) if apart else read
 
     def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> Read:
         try:
