@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django.fixtures import Settings
 
 from tests.lab.benches import plays_well, scripted_model
 from toolbench.lab.catalogue import load
@@ -108,7 +108,7 @@ def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedProv
     assert not Run.objects.exists()
 
 
-def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedProvider, settings: SettingsWrapper) -> None:
+def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedProvider, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
     scripted_model(scripted)
     assert "tools:" in evaluate(yes=True)
