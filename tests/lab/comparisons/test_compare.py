@@ -195,6 +195,15 @@ def test_what_makes_the_sides_unlike_is_said() -> None:
         assert words in said
 
 
+def test_a_side_without_trials_is_unlike_in_nothing() -> None:
+    run = tried(3, 0)
+    for sides in (
+        {"a_run": run.pk, "b_run": run.pk + 1},
+        {"a_run": run.pk, "b_run": make_run(instance_kind="drawn").pk},
+    ):
+        assert compared(**sides).warnings == ()
+
+
 def test_controls_and_other_groups_are_never_pooled_with_the_tools() -> None:
     a, b = tried(10, 0), tried(10, 0)
     for run in (a, b):

@@ -10,6 +10,7 @@ EXPLAINS = {"provider", "model", "profile", "strategy", "method", "examples", "s
 
 def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
     """Plain sentences, the gravest first."""
+    both = first.began is not None and second.began is not None
     found = {
         "Simulated models with published true rates: nothing here speaks of a real one.": _any(
             first.simulated, second.simulated
@@ -18,9 +19,10 @@ def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
             first, second
         ),
         "The sides ran at different concurrency.": _busier(first, second),
-        "Frozen settings differ although nothing that is compared explains it.": _unexplained(first, second, counts),
-        "The sides ran on different versions of the engine.": first.engines != second.engines,
-        "Scenario versions differ: the tasks are not the same.": "version" in counts.differing,
+        "Frozen settings differ although nothing that is compared explains it.": both
+        and _unexplained(first, second, counts),
+        "The sides ran on different versions of the engine.": both and first.engines != second.engines,
+        "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Trials were measured while this machine was saturated: their times are too long.": _any(
             first.saturated, second.saturated
         ),

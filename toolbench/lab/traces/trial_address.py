@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.traces.trial_filter import LONGEST, TrialFilter
@@ -33,5 +33,4 @@ class TrialAddress:
     @property
     def carried(self) -> dict[str, str]:
         """What a form that asks for another trial must carry along."""
-        kept = {"step": self.step, "level": self.level}
-        return self.filter.hidden_fields(set()) | {name: value for name, value in kept.items() if value}
+        return dict(parse_qsl(self.query(beside="")))
