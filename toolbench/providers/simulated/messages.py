@@ -60,6 +60,8 @@ def _check(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]) -> N
     if last and last[-1] != last[-1].rstrip():
         raise ValueError("messages: final assistant content cannot end with trailing whitespace")
     _check_calls(turns)
+    if not body.get("tools") and any(_named(blocks, "tool_use", "id") for _, blocks in turns):
+        raise ValueError("messages: requests which include `tool_use` or `tool_result` blocks must define tools")
 
 
 def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:

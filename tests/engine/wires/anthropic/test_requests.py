@@ -159,3 +159,22 @@ def test_a_temperature_above_one_is_capped() -> None:
 def test_the_container_of_the_last_answer_is_named_again() -> None:
     told = [USER, {"role": "assistant", "content": "Hm.", "container": {"id": "c-1", "expires_at": "x"}}, USER]
     assert encoded(messages=told)[0]["container"] == "c-1"
+
+
+def test_tools_that_were_called_are_defined_where_none_are_sent() -> None:
+    calls = [
+        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for at, name in enumerate(("get", "put", "get"))
+    ]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "ok"} for call in calls]
+    history = [USER, {"role": "assistant", "content": None, "tool_calls": calls}, *results, USER]
+
+    sent, changes = encoded(messages=history, tool_choice="auto")
+    assert [tool["name"] for tool in sent["tools"]] == ["get", "put"]
+    assert sent["tool_choice"] == {"type": "none"}
+    assert "called_tools_defined" in changes
+
+    sent, changes = encoded(messages=history, tools=[TOOL])
+    assert [tool["name"] for tool in sent["tools"]] == ["get"]
+    assert "called_tools_defined" not in changes
+    assert "tools" not in encoded()[0]

@@ -28,7 +28,9 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
     system, messages = split_system(body["messages"])
     encoded: JsonObject = {"model": body["model"], "max_tokens": _max_tokens(body, options)}
     encoded |= {"system": system} if system else {}
-    encoded |= {"messages": lay_out(messages, changes), **_tools(body, options, changes), **_container(messages)}
+    turns = lay_out(messages, changes)
+    tools = _tools(body, options, changes) if body.get("tools") else _called_before(turns, changes)
+    encoded |= {"messages": turns, **tools, **_container(messages)}
     return encoded | _sampled(body["model"], options, changes), changes.all()
 
 
@@ -88,16 +90,27 @@ def _output_config(body: JsonObject, options: JsonObject, changes: Changes) -> J
 
 
 def _tools(body: JsonObject, options: JsonObject, changes: Changes) -> JsonObject:
-    tools = body.get("tools")
-    if not tools:
-        return {}
     chosen = _choice(body.get("tool_choice"))
     if chosen.get("type") in ("any", "tool") and _forbids_forcing(body["model"], options):
         changes.note("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
         chosen = {"type": "auto"}
     if body.get("parallel_tool_calls") is False and chosen.get("type") != "none":
         chosen = {"type": "auto", **chosen, "disable_parallel_tool_use": True}
-    return {"tools": [_tool(tool) for tool in tools], **({"tool_choice": chosen} if chosen else {})}
+    return {"tools": [_tool(tool) for tool in body["tools"]], **({"tool_choice": chosen} if chosen else {})}
+
+
+def _called_before(turns: list[JsonObject], changes: Changes) -> JsonObject:
+    """Where calls stand in the conversation and no tools are sent, Messages wants them defined all the same: by name
+    only, and with the choice of none."""
+    blocks = (block for turn in turns for block in turn["content"] if isinstance(turn["content"], list))
+    names = list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
+    if not names:
+        return {}
+    changes.note("called_tools_defined", "$.tools", None, names)
+    return {
+        "tools": [{"name": name, "input_schema": {"type": "object"}} for name in names],
+        "tool_choice": dict(CHOICES["none"]),
+    }
 
 
 def _choice(given: Any) -> JsonObject:
