@@ -155,7 +155,10 @@ def test_a_call_without_a_result_gets_one_before_the_conversation_goes_on() -> N
     messages, changes = apply_message([two, result, user, calling()], [name])
     assert messages == [two, result, {**told, "tool_call_id": "c2"}, user, calling(), told]
     assert {change.name for change in changes} == {name}
-    assert apply_message([calling(), result, user], [name]) == ([calling(), result, user], ())
+    whole = [calling(), {"role": "system", "content": "By the way."}, result, user]
+    nameless = [calling(tool_calls=[{**CALL, "id": None}]), user]
+    for history in ([calling(), result, user], whole, nameless):
+        assert apply_message(history, [name]) == (history, ())
 
 
 def test_a_call_with_googles_own_signature_gets_no_other() -> None:

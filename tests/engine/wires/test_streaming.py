@@ -250,6 +250,21 @@ def test_a_stream_that_is_called_done_inside_of_arguments_is_cut_where_no_reason
     assert (turn.calls, turn.cut, codes(turn)[0]) == ((), True, "stream_cut")
 
 
+@pytest.mark.parametrize("later", [call_delta('{"a": 2}', name="f", id="c2", index=1), {"content": "So."}])
+def test_arguments_that_stay_open_while_the_stream_goes_on_are_a_bad_call_and_no_cut_stream(later: JsonObject) -> None:
+    opened = chunk(call_delta('{"a": 1', name="f", id="c1", index=0))
+    turn = read([stream(opened + chunk(later), finish="")])
+    assert (turn.calls[0].id, turn.cut) == ("c1", False)
+
+
+def test_a_text_of_arguments_that_is_called_done_before_its_end_is_cut_too() -> None:
+    begun, whole = '"{\\"a\\":', '"{\\"a\\": 1}"'
+    cuts = [
+        read([stream(chunk(call_delta(text, name="f", id="c1", index=0)), finish="")]).cut for text in (begun, whole)
+    ]
+    assert cuts == [True, False]
+
+
 def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:
     turn = read([stream(chunk(call_delta('{"a":', name="f", id="c1", index=0)), finish="length")])
     assert (made(turn), turn.cut) == ([("c1", "f", '{"a":')], False)

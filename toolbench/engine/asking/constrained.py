@@ -12,7 +12,8 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
-from toolbench.engine.asking.read import Read, thought_apart
+from toolbench.engine.asking.read import Read
+from toolbench.engine.asking.thoughts import said_so_far, thought_apart
 from toolbench.engine.asking.watching import JsonWatch, Watch
 from toolbench.engine.asking.written_calls import WrittenCall, call_in
 from toolbench.engine.constrain.answers import ANSWER, chosen, may_end
@@ -71,7 +72,7 @@ class Constrained:
         return Read(tuple(made), "", "constrained", values=tuple(call.arguments for call in calls))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
-        return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)
+        return lambda: JsonWatch(lambda text: self._read({}, said_so_far(text), tools).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message)}

@@ -12,8 +12,9 @@ from toolbench.engine.asking.prompting import (
     told_history,
     with_system,
 )
-from toolbench.engine.asking.read import Read, thought_apart
+from toolbench.engine.asking.read import Read
 from toolbench.engine.asking.text_blocks import MendedBlock, bare_blocks, mend_block
+from toolbench.engine.asking.thoughts import said_so_far, thought_apart
 from toolbench.engine.asking.watching import JsonWatch, Watch
 from toolbench.engine.asking.written_calls import Block, WrittenCall, blocks_in, call_in, meant_call
 from toolbench.engine.messages import Finding, JsonObject, Message, ToolCall, TransformChange, without_calls
@@ -59,7 +60,8 @@ class TextJson:
         return Read((made,), rest, "json_fallback", findings, values=(call.arguments,))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], Watch] | None:
-        return lambda: JsonWatch(lambda text: self.read({"content": text}, tools).calls)
+        names = [tool.name for tool in tools]
+        return lambda: JsonWatch(lambda text: self._read({}, said_so_far(text), names).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         return {"role": "assistant", **without_calls(message)}

@@ -5,8 +5,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from toolbench.engine.asking.thoughts import without_thought
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats import parse, split_reasoning
+from toolbench.engine.formats import parse
 from toolbench.engine.formats.families.generic_json import ARGUMENT_KEYS, NAME_KEYS, WRAPPERS
 from toolbench.engine.json_text import read_json_at
 from toolbench.engine.values import light
@@ -110,7 +111,7 @@ def meant_call(text: str, names: Collection[str]) -> str | None:
         return parsed.calls[0].name
     if trouble := next((finding for finding in parsed.findings if finding.code in TROUBLE), None):
         return trouble.code
-    text, _ = split_reasoning(text)
+    text, _ = without_thought(text)
     for block in blocks_in(text):
         found = call_in(block.value, names)
         if found:

@@ -15,6 +15,7 @@ from toolbench.engine.formats.values import Known, ParsedText, Piece, TextCall, 
 
 __all__ = [
     "AUTO",
+    "THOUGHTS",
     "Decoder",
     "ParsedText",
     "Piece",

@@ -48,12 +48,19 @@ def python_tool(
         raise PlanError(f"{function!r} cannot be a tool: it has no name of its own; give it one")
     definition = ToolDefinition(
         name=named,
-        description=description or inspect.getdoc(code_of(function)) or "",
+        description=description or _docstring(function),
         parameters=signature.schema,
         alone=alone,
         timeout_seconds=timeout_seconds,
     )
     return PythonTool(definition, function, signature)
+
+
+def _docstring(function: Callable[..., object]) -> str:
+    """That of the function; of an object without one on its `__call__`, its own."""
+    code = code_of(function)
+    said_by = function if code.__name__ == "__call__" and not code.__doc__ else code
+    return inspect.getdoc(said_by) or ""
 
 
 @dataclass(frozen=True, slots=True)

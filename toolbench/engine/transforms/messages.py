@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable
+from itertools import takewhile
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.transforms.fitting_ids import FittingIds
@@ -96,14 +97,19 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
     history in which a result is missing."""
     complete: list[Message] = []
     waiting: list[object] = []
-    for message in [*messages, {}]:
-        if message.get("role") == "tool":
-            waiting = [given for given in waiting if given != message.get("tool_call_id")]
-        else:
+    for at, message in enumerate([*messages, {}]):
+        if message.get("role") != "tool":
             complete += ({"role": "tool", "tool_call_id": given, "content": INTERRUPTED} for given in waiting)
-            waiting = [call.get("id") for call in structured_calls(message)] if _calls_tools(message) else []
+            waiting = _unanswered(message, messages[at + 1 :]) if _calls_tools(message) else []
         complete.append(message)
     return complete[:-1] if len(complete) > len(messages) + 1 else messages
+
+
+def _unanswered(message: Message, following: list[Message]) -> list[object]:
+    """The ids of the calls that nothing answers before the next answer of the model."""
+    until = takewhile(lambda one: one.get("role") != "assistant", following)
+    answered = [one.get("tool_call_id") for one in until if one.get("role") == "tool"]
+    return [given for call in structured_calls(message) if (given := call.get("id")) and given not in answered]
 
 
 @MESSAGE.register_informed

@@ -39,8 +39,8 @@ class CallParts:
 
     @property
     def broken_off(self) -> bool:
-        """Whether the arguments began and did not end."""
-        return bool(self.pieces) and self.extent.started and not self.extent.closed
+        """Whether the arguments began and did not end; those of a JSON text that holds JSON, too."""
+        return bool(self.pieces) and not self.extent.closed and (self.extent.started or self.extent.quoted)
 
     @property
     def readable(self) -> bool:

@@ -106,6 +106,7 @@ class Assembly:
         self._fields: dict[str, list[Any]] = {}
         self._calls = DeltaCalls()
         self._older_call: CallParts | None = None  # in the field function_call
+        self._speaks_of: CallParts | None = None  # the call that was written last, if nothing was said after it
         self._finish = ""
         self._done = False
         self._error: Any = None
@@ -156,13 +157,15 @@ class Assembly:
                 self._fields.setdefault(key, []).append(value)
         text, thought = _text(delta.get("content")), next((_text(delta[key]) for key in _REASONING if key in delta), "")
         if text or thought:
+            self._speaks_of = None
             yield Delta(text=text, reasoning=thought)
         function = delta.get("function_call")
         if isinstance(function, dict):
-            older = self._older_call = self._older_call or CallParts(0)
+            older = self._speaks_of = self._older_call = self._older_call or CallParts(0)
             piece = older.add({"function": function})
             yield Delta(call=0, name=older.name, arguments=piece, closed=older.closed)
         for call, piece in self._calls.add(delta.get("tool_calls")):
+            self._speaks_of = call
             yield Delta(call=call.place, name=call.name, arguments=piece, closed=call.closed)
 
     def message(self) -> Message:
@@ -191,7 +194,7 @@ class Assembly:
     def _ending(self) -> Iterator[str]:
         """What is wrong with the way in which the stream ended. Gateways say [DONE] for upstreams that broke off."""
         calls, said_over = self._all_calls, self._done or bool(self._finish)
-        broken_off = not self._finish and any(call.broken_off for call in calls)
+        broken_off = not self._finish and self._speaks_of is not None and self._speaks_of.broken_off
         if broken_off or (not said_over and (self._unreadable or any(not call.readable for call in calls))):
             yield "stream_cut"
         elif not said_over:

@@ -1,0 +1,47 @@
+import pytest
+
+from toolbench.engine.asking.text_json import TextJson
+from toolbench.engine.asking.thoughts import said_so_far, without_thought
+from toolbench.engine.tools.definitions import ToolDefinition
+
+TOOLS = (ToolDefinition("f", "F."),)
+
+
+def a_call(said: str) -> str:
+    return f'{{"name": "f", "arguments": {{"a": "{said}"}}}}'
+
+
+@pytest.mark.parametrize("said", ["x <think>y</think> z", "ends with </think>", "<think> begins", "```py </think>```"])
+@pytest.mark.parametrize("around", ["{}", "Sure: {}", "```json\n{}\n```", "<think>So.</think>{} Done."])
+def test_tags_in_an_argument_are_part_of_it(around: str, said: str) -> None:
+    read = TextJson().read({"content": around.format(a_call(said))}, TOOLS)
+    assert read.values == ({"a": said},)
+    assert "think" not in read.text
+
+
+def test_an_object_that_was_thought_of_comes_back_whole_with_the_thought() -> None:
+    thought = f"Perhaps {a_call('x')}, \ue0000\ue000 or {{}}."
+    assert without_thought(f"<think>{thought}</think>Yes.") == ("Yes.", thought)
+    assert without_thought(f"{thought}</think>Yes {{}}") == ("Yes {}", thought)
+
+
+@pytest.mark.parametrize(
+    ("so_far", "said"),
+    [
+        ("Yes <think>Perhaps {}", "Yes "),
+        ("<think>Perhaps {}</think>No", "No"),
+        ("Perhaps {}", "Perhaps {}"),
+        ('{"a": "<think>"} and', '{"a": "<think>"} and'),
+    ],
+)
+def test_reasoning_that_is_still_open_says_nothing_yet(so_far: str, said: str) -> None:
+    assert said_so_far(so_far) == said
+
+
+def test_what_is_only_drafted_in_a_stream_is_never_told_of() -> None:
+    begin = TextJson().watch(TOOLS)
+    assert begin
+    watch = begin()
+    pieces = (f"<think>Perhaps {a_call('draft')}", "</think>", a_call("real"))
+    heard = [call["function"]["arguments"] for piece in pieces for call in watch(piece)]
+    assert heard == ['{"a":"real"}']

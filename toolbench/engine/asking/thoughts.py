@@ -1,0 +1,73 @@
+"""Reasoning that stands in an answer's text, told apart from what the answer says and calls."""
+
+import re
+
+from toolbench.engine.errors import BadJson
+from toolbench.engine.formats import THOUGHTS, split_reasoning
+from toolbench.engine.json_text import read_json, string_in
+from toolbench.engine.messages import Message
+from toolbench.engine.repairs.tokens import objects_in
+from toolbench.engine.wires.reading import text_of
+
+_FIELD = "reasoning_content"
+_OPENERS = tuple(opener for opener, _ in THOUGHTS.reasoning)
+_TAGS = (*_OPENERS, *(closer for _, closer in THOUGHTS.reasoning))
+_PRIVATE = range(0xE000, 0xF900)  # characters that mean nothing
+
+
+def thought_apart(message: Message) -> tuple[str, Message | None]:
+    """The answer's text without the reasoning that stands closed in it, in which nothing is called; and the message
+    with that reasoning in its own field, None where there is none."""
+    text, thought = without_thought(text_of(message))
+    if not thought:
+        return text, None
+    together = "\n".join(filter(None, (string_in(message.get(_FIELD)), thought)))
+    return text, {**message, "content": text, _FIELD: together}
+
+
+def without_thought(text: str) -> tuple[str, str]:
+    """The text without the reasoning in it, in any family's tags, and that reasoning. Tags inside of a JSON object are
+    part of a value. Reasoning that is never closed stays: what is called for in it may be meant."""
+    if not any(tag in text for tag in _TAGS):
+        return text, ""
+    veil = _Veil(text)
+    said, thought = split_reasoning(veil.text)
+    return veil.lifted(said), veil.lifted(thought)
+
+
+def said_so_far(text: str) -> str:
+    """The same of an answer that is still being written: reasoning that is open may yet be closed, so that nothing is
+    called in it."""
+    if not any(tag in text for tag in _TAGS):
+        return text
+    veil = _Veil(text)
+    said, _ = split_reasoning(veil.text)
+    opened = [at for opener in _OPENERS if (at := said.find(opener)) >= 0]
+    return veil.lifted(said[: min(opened, default=len(said))])
+
+
+class _Veil:
+    """A text with its JSON objects behind signs that it does not hold."""
+
+    def __init__(self, text: str) -> None:
+        self._sign = next((chr(code) for code in _PRIVATE if chr(code) not in text), "")
+        self._hidden = [one for one in objects_in(text)[0] if _is_json(one)] if self._sign else []
+        parts, at = [], 0
+        for place, one in enumerate(self._hidden):
+            start = text.index(one, at)
+            parts += [text[at:start], f"{self._sign}{place}{self._sign}"]
+            at = start + len(one)
+        self.text = "".join([*parts, text[at:]])
+
+    def lifted(self, text: str) -> str:
+        if not self._hidden:
+            return text
+        return re.sub(f"{self._sign}([0-9]+){self._sign}", lambda found: self._hidden[int(found[1])], text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        read_json(text)
+    except BadJson:
+        return False
+    return True
