@@ -1,4 +1,6 @@
+import itertools
 import json
+import re
 
 import pytest
 
@@ -6,11 +8,13 @@ from tests.engine.formats.cases import DATA, WEATHER
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of
+from toolbench.engine.formats.registry import format_named
 from toolbench.engine.formats.turns import TURNS
 
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
 OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
 TOLD: dict[str, str] = json.loads((DATA / "conversations.json").read_text())
+THINKING = [name for name, turns in TURNS.items() if turns.thought or format_named(name).reasoning]
 TALK = (
     Said("system", "Be brief."),
     Said("user", "And in Oslo?"),
@@ -83,12 +87,36 @@ def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
     ) in prompt
 
 
+@pytest.mark.parametrize("name", THINKING)
+def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: str) -> None:
+    """In a first turn and in one after results, with words and without."""
+    turns, reasoning = turns_of(name), format_named(name).reasoning
+    opener, closer = turns.thought or (f"{reasoning[0][0]}\n", f"\n{reasoning[0][1]}")
+    for words, after in itertools.product(("Let me see.", ""), (TALK[1:2], TALK[1:4])):
+        resumed = after[-1].by == "result" and turns.resumes is not None
+        asks = turns.resumes if resumed and turns.resumes is not None and not turns.reopens else turns.asks
+        before = render_conversation(after, format=name).removesuffix(asks)
+        told = render_conversation([*after, Said("assistant", words, "Hm.", calls=(OTHER,))], format=name)
+        assert told.startswith(before)
+        turn = told.removeprefix(before).removesuffix(turns.asks)
+        assert turn.startswith(("" if resumed else turns.assistant[0]) + opener + "Hm." + closer)
+        assert [turn.count(tag) for pair in reasoning for tag in pair if tag in opener + closer] in ([1, 1], [])
+        assert turn.index("Hm.") <= turn.rindex(words or "Hm.") < turn.index("Rome")
+        parsed = parse(turn.removeprefix(turns.assistant[0]), format=name, tools=[WEATHER])
+        assert (parsed.reasoning, parsed.text, len(parsed.calls)) == ("Hm.", words, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
         ("glm45", "<|assistant|>\n<think>Hm.</think>\nLet me see.\n<tool_call>"),
         ("deepseek_v32", "<｜Assistant｜><think>Hm.</think>Let me see.\n\n<｜DSML｜function_calls>"),
         ("hermes", "<|im_start|>assistant\n<think>\nHm.\n</think>\n\nLet me see.\n<tool_call>"),
+        (
+            "kimi_k3",
+            '<|open|>message role="assistant"<|sep|><|open|>think<|sep|>Hm.<|close|>think<|sep|>'
+            "<|open|>response<|sep|>Let me see.<|close|>response<|sep|><|open|>tools<|sep|>",
+        ),
         (
             "inkling",
             "<|message_model|><|content_thinking|>Hm.<|end_message|><|message_model|><|content_text|>Let me see."
@@ -165,6 +193,16 @@ def test_kimis_ids_count_over_the_whole_conversation() -> None:
     said = [*TALK[1:4], Said("assistant", "", calls=(again,)), Said("result", "20 degrees", calls=(again,))]
     prompt = render_conversation(said, format="kimi_k2")
     assert prompt.count("functions.get_weather:0") == prompt.count("functions.get_weather:1") == 2
+
+
+@pytest.mark.parametrize("name", ["kimi_k2", "cohere", "mistral_v11"])
+def test_calls_that_share_an_id_are_told_apart_with_their_results(name: str) -> None:
+    """Also where results come in another order, or the id again in a later turn."""
+    one, two, other = (TextCall(name, {"n": n}, "") for name, n in (("get", 1), ("get", 2), ("put", 3)))
+    results = [Said("result", "4", calls=(call,)) for call in (other, one, two)]
+    again = [Said("assistant", "", calls=(one,)), Said("result", "5", calls=(one,))]
+    prompt = render_conversation([Said("assistant", "", calls=(one, two, other)), *results, *again], format=name)
+    assert re.findall(r'(?:functions\.\w+:|"tool_call_id": "|call0000)(\d)', prompt) == [*"01220133"]
 
 
 def test_results_of_one_answer_stand_together() -> None:

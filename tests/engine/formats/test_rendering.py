@@ -1,5 +1,7 @@
 """What a prompt shows of tools and results, in a format's own words."""
 
+import re
+
 import pytest
 
 from toolbench.engine.errors import PlanError
@@ -59,6 +61,15 @@ def test_harmony_declares_tools_as_types() -> None:
         'unit?: "C" | "F", // default: "C"\n}) => any;\n\n'
         "type ping = () => any;\n\n} // namespace functions"
     )
+
+
+@pytest.mark.parametrize("form", ["harmony", "apertus", "gigachat3", "functionary_v32"])
+def test_types_take_a_schema_of_true_and_descriptions_of_many_lines(form: str) -> None:
+    fields = {"a": True, "b": {"type": "object", "properties": {"c": False}, "description": "First.\nSecond."}}
+    function = {"name": "f", "description": "One.\n\nTwo.", "parameters": {"type": "object", "properties": fields}}
+    told = render_tools([{"type": "function", "function": function}], format=form)
+    assert "// One.\n// Two.\ntype f = (_: {\n" in told
+    assert re.search(r"a\?: any,\n *// First\.\n *// Second\.\n *b\?: \{c: any\}", told)
 
 
 def test_gemma_declares_tools_with_bare_keys() -> None:

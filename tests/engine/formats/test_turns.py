@@ -23,6 +23,14 @@ def test_nothing_says_again_what_the_server_puts_in_front(name: str) -> None:
     assert not [text for text in texts for token in BEFORE_ALL if token in text]
 
 
+@pytest.mark.parametrize("name", TURNS)
+def test_what_ends_an_answer_is_never_part_of_it(name: str) -> None:
+    """A server may send the stop string back."""
+    assert [formats.parse(f"Cold.{stop}", format=name).text for stop in TURNS[name].stops] == ["Cold."] * len(
+        TURNS[name].stops
+    )
+
+
 @pytest.mark.parametrize("turns", TURNS.values(), ids=TURNS)
 def test_an_answer_ends_where_the_assistants_turn_does(turns: Turns) -> None:
     """Else the model would go on to speak for the others. Two families end a turn with the head of the next one."""

@@ -1,6 +1,6 @@
 """A whole conversation as one prompt, written with a family's own turn tokens."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
@@ -43,15 +43,43 @@ def render_conversation(said: Sequence[Said], *, format: str, tools: Iterable[To
 
 
 def _with_ids(said: Sequence[Said], turns: Turns) -> list[Said]:
-    """Calls and their results with ids that the family can write, counted over the whole conversation."""
-    written: dict[str, str] = {}
+    """Calls and their results with ids that the family can write, counted over the whole conversation. Of calls that
+    share an id, the first result is the first one's."""
+    if turns.ids is None:
+        return list(said)
+    written: list[str] = []
+    waiting: dict[tuple[str, str], list[str]] = {}
     named: list[Said] = []
     for one in said:
-        if turns.ids is not None and one.by == "assistant":
-            written |= {call.id: turns.ids(call, len(written) + at) for at, call in enumerate(one.calls)}
-        calls = tuple(replace(call, id=written.get(call.id, call.id)) for call in one.calls)
+        if one.by == "assistant":
+            made = _new_ids(one.calls, turns.ids, written)
+            waiting |= _by_call(one.calls, made)
+        else:
+            made = [_answered(call, waiting) for call in one.calls]
+        calls = tuple(replace(call, id=id) for call, id in zip(one.calls, made, strict=True))
         named.append(replace(one, calls=calls) if calls != one.calls else one)
     return named
+
+
+def _new_ids(calls: Sequence[TextCall], ids: Callable[[TextCall, int], str], written: list[str]) -> list[str]:
+    """One id for each call, which `written` then has too; one that it has already gives way to one of the place."""
+    before = len(written)
+    for call in calls:
+        made = ids(call, len(written))
+        written.append(ids(replace(call, id=""), len(written)) if made in written else made)
+    return written[before:]
+
+
+def _by_call(calls: Sequence[TextCall], made: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for call, id in zip(calls, made, strict=True):
+        found.setdefault((call.id, call.name), []).append(id)
+    return found
+
+
+def _answered(call: TextCall, waiting: dict[tuple[str, str], list[str]]) -> str:
+    made = waiting.get((call.id, call.name), [call.id])
+    return made.pop(0) if len(made) > 1 else made[0]
 
 
 def _folded(said: Sequence[Said], turns: Turns) -> list[Said]:
@@ -141,22 +169,24 @@ def _turn(one: Said, format: str, turns: Turns, *, resumed: bool) -> str:
     written = _thought(one, format, turns, resumed=resumed) + said + joint + render(one.calls, format=format)
     ends = turns.assistant[1] if turns.pauses is None or not one.calls else turns.pauses
     over = ends and written.endswith(turns.stops)
-    return _beginning(turns, resumed=resumed) + written + ("" if over else ends)
+    begins = _beginning(turns, resumed=resumed, thought=bool(one.reasoning))
+    return begins + written + ("" if over else ends)
 
 
 def _thought(one: Said, format: str, turns: Turns, *, resumed: bool) -> str:
     """What the assistant thought, or what stands in its place; nothing where the turn goes on after results."""
     if not one.reasoning:
-        return "" if resumed and turns.resumes is not None else turns.unthought
+        blank = turns.unthought if turns.unthought_calls is None or not one.calls else turns.unthought_calls
+        return "" if resumed and turns.resumes is not None else blank
     if turns.thought is None:
         return render((), format=format, reasoning=one.reasoning)
     return _framed(one.reasoning, turns.thought)
 
 
-def _beginning(turns: Turns, *, resumed: bool, asked: bool = False) -> str:
-    """What the assistant's turn begins with."""
+def _beginning(turns: Turns, *, resumed: bool, thought: bool = False, asked: bool = False) -> str:
+    """What the assistant's turn begins with, before what it thought."""
     if resumed and turns.resumes is not None and not (asked and turns.reopens):
-        return turns.resumes
+        return "" if thought else turns.resumes
     return turns.asks if asked else turns.assistant[0]
 
 

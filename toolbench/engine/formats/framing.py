@@ -29,12 +29,12 @@ class Turns:
 
     `text` is around what the assistant says to the user, `preamble` around the same before calls, and `joint` stands
     before calls: behind such words, or where there are none. What it thought is told between the two of `thought`
-    (None: as the format writes it), and `unthought` stands where nothing is told. An assistant's turn that calls ends
-    with `pauses`, and after results the assistant goes on with `resumes`; None for either means: as always. With
-    `reopens` a turn that is asked for after results begins as always all the same. `apart`: `results` are around each
-    result, not around all. `reminds` is told before the turn that is asked for, where there are tools. `stops` end an
-    answer. `ids` makes an id that can be written of a call and its place in the conversation; None where any can, or
-    none is."""
+    (None: as the format writes it), and `unthought` stands where nothing is told; before calls, `unthought_calls`. An
+    assistant's turn that calls ends with `pauses`, and after results the assistant goes on with `resumes`, or with what
+    it thought; None for any of the three means: as always. With `reopens` a turn that is asked for after results begins
+    as always all the same. `apart`: `results` are around each result, not around all. `reminds` is told before the turn
+    that is asked for, where there are tools. `stops` end an answer. `ids` makes an id that can be written of a call and
+    its place in the conversation; None where any can, or none is."""
 
     user: Frame
     assistant: Frame
@@ -52,6 +52,7 @@ class Turns:
     joint: tuple[str, str] = ("\n\n", "")
     thought: Frame | None = None
     unthought: str = ""
+    unthought_calls: str | None = None
     apart: bool = False
     reopens: bool = False
     reminds: str = ""

@@ -3,10 +3,11 @@
 Where they were found: the model cards' chat templates and their copies among llama.cpp's models/templates, vLLM's
 tool_chat_template_*.jinja, encoders and renderers, mistral-common's samples and templates, Cohere's own renderer
 (melody; command4), a card's template kept as a test's fixture (jamba) and a renderer tested against one (dots). Of
-families with several, granite3 is that of 3.0, nemotron that of Nano 2, hunyuan_v3 that of Hy3, xlam and functools are
-the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text of a maker's own is here. No value here begins
-with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>` …): servers put it in front of a prompt
-themselves. A head alone lets a model that thinks begin to; DeepSeek, Hunyuan and Kimi K3 are asked not to."""
+families with several, granite3 is that of 3.0, gigachat3 that of 3.1, nemotron that of Nano 2, hunyuan_v3 that of Hy3,
+xlam and functools are the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text of a maker's own is here.
+No value here begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>` …): servers put it in
+front of a prompt themselves. A head alone lets a model that thinks begin to; DeepSeek from 3.1 on, Hunyuan 3, Kimi K3,
+Cohere, Apertus and mistral_v15 are asked not to."""
 
 from dataclasses import replace
 
@@ -41,8 +42,7 @@ def _llama(heads: Frame, end: str, more: str, tools: Place) -> Turns:
 
 
 _BARE = ("", "")  # a joint of nothing
-_ALIKE = ("\n\n", "\n\n")
-_LINE = ("\n", "")
+_ALIKE, _LINE = ("\n\n", "\n\n"), ("\n", "")
 
 _LLAMA3_HEADS: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")
 _LLAMA3 = _llama(_LLAMA3_HEADS, "<|eot_id|>", "<|eom_id|>", Place.USER)
@@ -78,7 +78,7 @@ _DEEPSEEK_V3 = Turns(
 _DEEPSEEK_V31 = replace(
     _DEEPSEEK_V3, opening=f"{_DEEPSEEK}</think>", unthought="</think>", thought=("<think>", "</think>")
 )
-_DEEPSEEK_V32 = replace(_DEEPSEEK_V31, results=("\n\n", "\n\n</think>"), joint=_ALIKE)
+_DEEPSEEK_V32 = replace(_DEEPSEEK_V31, results=_ALIKE, resumes="</think>", joint=_ALIKE)
 _DEEPSEEK_V4 = replace(_DEEPSEEK_V31, results=_DEEPSEEK_V3.user, resumes=None, joint=_ALIKE)
 _GEMMA_USER, _GEMMA_MODEL = ("<start_of_turn>user\n", "<end_of_turn>\n"), ("<start_of_turn>model\n", "<end_of_turn>\n")
 _PHI4 = Turns(
@@ -110,7 +110,7 @@ _REMINDED = (
     "Write 'Action:' and a JSON list of the calls that are needed now, fenced as json, each with tool_name and "
     "parameters; where none is, call directly-answer."
 )
-_KIMI_END = "<|im_end|>"
+_KIMI_END, _INKLING_END = "<|im_end|>", "<|end_message|>"
 
 
 def _kimi_k3(role: str) -> Frame:
@@ -147,7 +147,6 @@ _IFM = _headed(("<|ifm|im_start|>", "\n"), "<|ifm|im_end|>", "tool", Place.SYSTE
 _GIGACHAT = _headed(
     ("", "<|role_sep|>\n"), "<|message_sep|>\n\n", "function result", Place.AFTER_SYSTEM, "<|message_sep|>"
 )
-_INKLING_END = "<|end_message|>"
 
 
 TURNS: dict[str, Turns] = {
@@ -293,10 +292,13 @@ TURNS: dict[str, Turns] = {
     "kimi_k3": Turns(
         system=_kimi_k3("system"),
         user=_kimi_k3("user"),
-        assistant=(_kimi_k3("assistant")[0] + kimi.RESPONSE[0], kimi.RESPONSE[1] + kimi.MESSAGE_END),
+        assistant=_kimi_k3("assistant"),
         tools=Place.BEFORE_SYSTEM,
-        joint=(kimi.RESPONSE[1], kimi.RESPONSE[1]),
-        pauses=kimi.MESSAGE_END,
+        opening=_kimi_k3("assistant")[0] + kimi.RESPONSE[0],
+        text=kimi.RESPONSE,
+        preamble=kimi.RESPONSE,
+        thought=kimi.THOUGHT,
+        joint=("", "".join(kimi.RESPONSE)),
         stops=("<|end_of_msg|>",),
     ),
     "glm45": _glm("\n"),
@@ -356,7 +358,8 @@ TURNS: dict[str, Turns] = {
         opening=_cohere("CHATBOT")[0] + "".join(_COHERE_THOUGHT),
         text=("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
         thought=_COHERE_THOUGHT,
-        joint=("", "".join(_COHERE_THOUGHT)),
+        unthought_calls="".join(_COHERE_THOUGHT),
+        joint=_BARE,
         ids=cohere.counted,
     ),
     "command_r": replace(

@@ -127,7 +127,7 @@ def _format(name: str, tokens: tuple[str, str, str], prompt: Prompt, reasoning: 
         (Block(opener, GemmaCalls(quote), (closer,), (opener,), guard=(quote, quote)),),
         Layout(_writer(*tokens), between=""),
         prompt,
-        dropped=(closer, "<turn|>", "<end_of_turn>"),
+        dropped=(closer, "<turn|>", "<end_of_turn>", "<start_function_response>", "<|tool_response>"),
         reasoning=reasoning,
         bare=bare_json,
         holds=Holds(r"[\w.-]+", r"[^\s{}\[\]:,\"'<]+", (quote, opener, closer), bare_keys=True),

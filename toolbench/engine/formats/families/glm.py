@@ -79,8 +79,11 @@ def _how(tags: Tags) -> str:
     return f"\n\nTo call one, write:\n{before}{opener}name{tags.behind}{line}{pair}{closer}{after}"
 
 
-def _format(name: str, tags: Tags, prompt: Prompt, *, read: Sequence[Tags] = ()) -> Format:
-    """`read` are other spellings that are read too."""
+_ENDS = ("<|observation|>", "<|user|>", "<|endoftext|>")
+
+
+def _format(name: str, tags: Tags, prompt: Prompt, *, read: Sequence[Tags] = (), ends: Sequence[str] = _ENDS) -> Format:
+    """`read` are other spellings that are read too; `ends` are tokens that end an answer."""
     spelled = (tags, *read)
     calls, values = [one.pair("tool_call") for one in spelled], [one.pair("arg_value") for one in spelled]
     wrapped = [one.pair(one.wrapper)[1] for one in spelled if one.wrapper]
@@ -90,7 +93,7 @@ def _format(name: str, tags: Tags, prompt: Prompt, *, read: Sequence[Tags] = ())
         tuple(block for one in spelled for block in _blocks(one)),
         _layout(tags),
         prompt,
-        dropped=(*(end for _, end in calls), *wrapped, "<|observation|>", "<|user|>"),
+        dropped=(*(end for _, end in calls), *wrapped, *ends),
         reasoning=tuple(one.pair(word) for one in spelled for word in one.thoughts),
         bare=bare_json,
         holds=Holds(
@@ -136,6 +139,7 @@ K2_HORIZON = _format(
         tool_list("# Tools\nThese tools can be called:\n\n<ifm|tools>\n", f"\n</ifm|tools>{_how(_IFM)}"),
         enclosed("", ""),
     ),
+    ends=("<|ifm|im_end|>",),
 )
 HUNYUAN_V3 = _format(
     "hunyuan_v3",
@@ -147,4 +151,5 @@ HUNYUAN_V3 = _format(
         results_after=f"\n{_RESPONSES[1]}",
     ),
     read=(replace(_HUNYUAN, tail=""),),
+    ends=("<｜hy_eos:opensource｜>",),
 )

@@ -52,6 +52,7 @@ KIMI_K2 = Format(
 _CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
 _VALUE, _VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
 _TOOLS, _TOOLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
+THOUGHT = ("<|open|>think<|sep|>", "<|close|>think<|sep|>")
 RESPONSE = ("<|open|>response<|sep|>", "<|close|>response<|sep|>")
 _MESSAGE_CLOSED = "<|close|>message<|sep|>"
 MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
@@ -94,7 +95,7 @@ KIMI_K3 = Format(
         results_between="",
     ),
     dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
-    reasoning=(("<|open|>think<|sep|>", "<|close|>think<|sep|>"),),
+    reasoning=(THOUGHT,),
     bare=bare_json,
     holds=Holds(r"[^\s\"<|]+", r"[\w.-]+", ("<|open|>", "<|close|>")),
 )

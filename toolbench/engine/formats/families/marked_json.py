@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reader, Reading
 from toolbench.engine.formats.families.fenced import fenced_json
@@ -125,7 +125,7 @@ GRANITE_20B = _family(
         enclosed("<function_response> ", ""),
         results_between="",
     ),
-    dropped=("</function_call>", *_ENDS),
+    dropped=("</function_call>", "<|endoftext|>", *_ENDS),
 )
 XLAM = Format(
     "xlam",
@@ -139,7 +139,7 @@ XLAM = Format(
         ),
         _PLAIN,
     ),
-    dropped=("</tool_call>", "</s>"),
+    dropped=("</tool_call>", "</s>", "<|im_end|>"),
     bare=lambda names: (*fenced_json(names), *bare_json(names)),
     holds=Holds(PLAIN_NAME),
 )
@@ -164,6 +164,7 @@ INTERNLM2 = _family(
         json_call(arguments="parameters", before="<|action_start|><|plugin|>\n", after="<|action_end|>"), between=""
     ),
     prompt=Prompt(tool_list("", flat=True), _PLAIN),
+    dropped=("<|im_end|>",),
 )
 
 
@@ -185,13 +186,14 @@ APERTUS = _family(
     prompt=Prompt(_capabilities, _PLAIN, "[", ", ", "]"),
     dropped=("<|assistant_end|>",),
 )
-GIGACHAT3 = _family(
+_GIGACHAT = _family(
     "gigachat3",
     between("<|function_call|>"),
     Layout(json_call(before="<|function_call|>")),
     prompt=Prompt(_namespace, _PLAIN),
     dropped=(*_ENDS, "<|message_sep|>"),
 )
+GIGACHAT3 = replace(_GIGACHAT, blocks=(*_GIGACHAT.blocks, between("function call<|role_sep|>")))  # 3.0's head
 NEMOTRON = _family(
     "nemotron",
     between("<TOOLCALL>", "</TOOLCALL>"),

@@ -32,6 +32,7 @@ PYTHONIC = Format(
     Prompt(
         tool_list("Functions:\n", f"\n\nTo call some, {_HOW}", flat=True), as_json(output="content"), role="ipython"
     ),
+    dropped=("<|eot_id|>", "<|eom_id|>"),
     bare=bare_list,
     holds=Holds(_NAME, _KEY),
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
 from toolbench.engine.formats.families.generic_json import bare_json
@@ -56,7 +57,7 @@ QWEN3_CODER = Format(
 )
 SEED_OSS = Format(
     "seed_oss",
-    (FUNCTION_BLOCK,),
+    (replace(FUNCTION_BLOCK, read=replace(READ, lines=False)),),
     _written(_SEED_OPENER, _SEED_CLOSER, ""),
     Prompt(_tools(_SEED_OPENER, _SEED_CLOSER, ""), enclosed("", "")),
     dropped=(_SEED_OPENER, _SEED_CLOSER, "<seed:eos>"),
