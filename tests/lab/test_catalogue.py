@@ -24,13 +24,15 @@ def test_everything_that_comes_with_toolbench_is_loaded() -> None:
 def test_loading_again_changes_nothing_a_person_has_set() -> None:
     load()
     Provider.objects.filter(name="Simulated").update(concurrency=3, name="Sandbox")
-    Model.objects.filter(name="x-ai/grok-4.1-fast").update(workarounds=["content_tag_tool_call_fallback"], tags=[])
+    set_here = {"workarounds": ["content_tag_tool_call_fallback"], "canonical": "mine"}
+    Model.objects.filter(name="x-ai/grok-4.1-fast").update(**set_here, tags=[])
     before = Model.objects.count()
     assert load() == load()
     assert Model.objects.count() == before
     assert Provider.objects.get(service="simulated", wire="chat").name == "Sandbox"
     grok = Model.objects.get(name="x-ai/grok-4.1-fast")
-    assert (grok.workarounds, "grok" in grok.tags) == (["content_tag_tool_call_fallback"], True)
+    assert {name: getattr(grok, name) for name in set_here} == set_here
+    assert "grok" in grok.tags
     assert PublishedCell.objects.count() == 29
 
 

@@ -108,7 +108,7 @@ def _load_case_study_models() -> int:
         Model(
             provider=provider,
             name=model.name,
-            canonical=model.canonical,
+            canonical=model.canonical,  # stays as a person may have set it
             tags=list(model.tags),
             retired=model.retired,
             mixed_upstreams=model.mixed_upstreams,
@@ -117,7 +117,7 @@ def _load_case_study_models() -> int:
         )
         for model in catalogue.models()
     ]
-    _bring_up_to_date(rows, ("provider", "name"), ("canonical", "tags", "retired", "mixed_upstreams", "note"))
+    _bring_up_to_date(rows, ("provider", "name"), ("tags", "retired", "mixed_upstreams", "note"))
     return len(rows)
 
 

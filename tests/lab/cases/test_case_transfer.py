@@ -53,6 +53,9 @@ def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(k
     assert (found.new, found.changed, found.standing) == ((), (other,), (same,))
     assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
     assert "1 case (own-other) taken over as it reads now" in found.sentence
+    assert "public" not in found.sentence
+    CaseSet.objects.update(public=True)
+    assert "in a public set" in read_cases(text).sentence
     assert CaseSet.objects.count() == 1
 
 

@@ -91,6 +91,12 @@ def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
 
 
 @pytest.mark.django_db
+def test_any_number_of_cases_may_have_one_long_name() -> None:
+    slugs = [saved(replace(DRAFT, title="cancel_order: Cancel order 17, it is late; please")).slug for _ in range(3)]
+    assert slugs[1:] == [f"{slugs[0][:43]}-{number}" for number in (2, 3)]
+
+
+@pytest.mark.django_db
 def test_cases_are_private_and_found_among_the_scenarios() -> None:
     case = saved()
     assert is_private(case.slug)

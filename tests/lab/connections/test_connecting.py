@@ -226,7 +226,10 @@ def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stay
     for wish in (WISH, replace(WISH, name="Cheap host")):
         with pytest.raises(ConnectRefused, match="What is simulated stays so"):
             connecting.edit(host.pk, wish)
-    with pytest.raises(ConnectRefused, match="choose the template Simulated"):
-        connecting.connect(Connection("Real?", "http://127.0.0.1:5555/v1"))
+    with pytest.raises(ConnectRefused, match="named for the API that they speak"):
+        connecting.edit(host.pk, Connection("Cheap host", "", template="simulated", wire="anthropic"))
+    for name in ("127.0.0.1", "localhost", "[::1]"):
+        with pytest.raises(ConnectRefused, match="choose the template Simulated"):
+            connecting.connect(Connection("Real?", f"http://{name}:5555/v1"))
     with pytest.raises(ConnectRefused, match="There is a provider named Simulated already"):
         connecting.connect(Connection("Simulated", "", template="simulated"))

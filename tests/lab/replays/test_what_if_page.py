@@ -176,7 +176,7 @@ def test_an_address_says_the_whole_what_if() -> None:
         {
             "strategy": ["raw"],
             "preset": ["own", "nobody"],
-            "without": ["cut_value", "<b>"],
+            "without": ["cut_value", "<b>", "no_such_step"],
             "format": ["hermes"],
             "max_turns": ["3"],
             "max_tool_args_bytes": ["-1"],
@@ -185,7 +185,7 @@ def test_an_address_says_the_whole_what_if() -> None:
 
     assert asked == WhatIf("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
     assert asked.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
-    assert asked.ignored == ("preset nobody", "without <b>", "max_tool_args_bytes -1")
+    assert asked.ignored == ("preset nobody", "without <b>", "without no_such_step", "max_tool_args_bytes -1")
     assert asked.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 

@@ -12,6 +12,7 @@ from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.steps.facts import column_text
 
 MOST_NAMED = 5
+TAKEN_OVER = "taken over as it reads now, in a new version where more than the name changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,11 @@ class BroughtIn:
     @property
     def sentence(self) -> str:
         private = all(not case.set.public for case in self.new)
+        shared = tuple(case for case in self.changed if case.set.public)
         parts = {
             f"brought in{', private' if private else ''}": self.new,
-            "taken over as it reads now, in a new version where more than the name changed": self.changed,
+            TAKEN_OVER: tuple(case for case in self.changed if not case.set.public),
+            f"{TAKEN_OVER}, in a public set, which exports hold": shared,
             "here already as told: nothing was made of it": self.standing,
         }
         return " ".join(f"{_counted(cases)} {what}." for what, cases in parts.items() if cases)

@@ -100,7 +100,7 @@ def plain_slug(title: str) -> str:
 
 def free_slugs(plain: Sequence[str]) -> list[str]:
     """Each of them, with a number where it is taken, also by a run whose case is not here. One query."""
-    shared = plain[0] if len(set(plain)) == 1 else OURS
+    shared = _numbered(plain[0]) if len(set(plain)) == 1 else OURS
     tried = Cell.objects.filter(scenario__startswith=shared).order_by().values_list("scenario")
     taken = {
         slug for (slug,) in Case.objects.filter(slug__startswith=shared).order_by().values_list("slug").union(tried)
@@ -108,7 +108,12 @@ def free_slugs(plain: Sequence[str]) -> list[str]:
     numbers: dict[str, Iterator[int]] = {}
     free = []
     for slug in plain:
-        numbered = (f"{slug[:MOST_SLUG]}-{number}" for number in numbers.setdefault(slug, count(2)))
+        numbered = (f"{_numbered(slug)}-{number}" for number in numbers.setdefault(slug, count(2)))
         free.append(next(one for one in chain([slug], numbered) if one not in taken))
         taken.add(free[-1])
     return free
+
+
+def _numbered(slug: str) -> str:
+    """What of a slug stands before a number."""
+    return slug[:MOST_SLUG].rstrip("-")

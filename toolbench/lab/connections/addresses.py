@@ -3,6 +3,8 @@
 from urllib.parse import SplitResult, urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+THIS_MACHINE = "127.0.0.1"
+_ITS_NAMES = ("localhost", "::1", "0.0.0.0")
 
 
 def address_trouble(text: str) -> str:
@@ -22,7 +24,8 @@ def prefix_trouble(text: str) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two base URLs have scheme, host and port in common, so that a secret for one may go to the other."""
+    """Whether two base URLs have scheme, host and port in common, so that a secret for one may go to the other. This
+    machine has several names."""
     places = [_place(one), _place(other)]
     return None not in places and places[0] == places[1]
 
@@ -31,7 +34,8 @@ def _place(text: str) -> tuple[str, str, int | None] | None:
     parts = _split(text)
     if parts is None or not parts.hostname:
         return None
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    host = THIS_MACHINE if parts.hostname in _ITS_NAMES else parts.hostname
+    return parts.scheme, host, parts.port or _PORTS.get(parts.scheme)
 
 
 def _split(text: str) -> SplitResult | None:

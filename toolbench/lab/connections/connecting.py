@@ -155,8 +155,8 @@ def _has_key(provider: Provider) -> bool:
 
 def _check(wish: Connection, provider: Provider) -> None:
     secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
-    kind = ("template", _kind_trouble(wish, provider))
-    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), kind, *secrets, *_troubles(wish)]
+    kind = [("template", _kind_trouble(wish, provider)), ("wire", _wire_trouble(wish, provider))]
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
 
@@ -165,6 +165,13 @@ def _kind_trouble(wish: Connection, provider: Provider) -> str:
     if provider.pk is None or (wish.template == SIMULATED) == (provider.kind == Provider.Kind.SIMULATED):
         return ""
     return "What is simulated stays so, and nothing else becomes simulated: connect another provider instead."
+
+
+def _wire_trouble(wish: Connection, provider: Provider) -> str:
+    fixed = provider.kind == Provider.Kind.SIMULATED and provider.pk is not None and wish.wire != provider.wire
+    if not fixed or not provider.models.exists():
+        return ""
+    return "Its personas are named for the API that they speak: connect another simulated provider for the other."
 
 
 def _name_trouble(name: str, other_than: int | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
-from toolbench.engine import formats
+from toolbench.engine import formats, repairs, transforms
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import (
@@ -35,6 +35,7 @@ MOST_LIMIT = 10_000_000
 MOST_IGNORED = 5  # told of what is not known, each by its first MOST_SAID characters
 MOST_SAID = 60
 WHAT_IF = "what-if"
+_STEPS = frozenset((*(name for kind in transforms.KINDS for name in transforms.names(kind)), *repairs.ALL))
 _STRATEGY = (INFRASTRUCTURE, "provider", "workaround", "preset")  # first words of layers that a strategy brings
 _NO_STRATEGY = "provider options"
 
@@ -59,7 +60,7 @@ class WhatIf:
         known: Mapping[str, Callable[[str], bool]] = {
             "strategy": lambda name: name in STRATEGIES or name in presets,
             "preset": presets.__contains__,
-            "without": _is_name,
+            "without": _STEPS.__contains__,
             "format": formats.names().__contains__,
             **dict.fromkeys(LIMITS, _is_limit),
         }
@@ -67,10 +68,10 @@ class WhatIf:
         taken = {key: [value for value in given[key] if known[key](value)] for key in known}
         unknown = [(key, value) for key in known for value in given[key] if value not in taken[key]]
         return cls(
-            strategy="".join(taken["strategy"][-1:]),
+            strategy=next(reversed(taken["strategy"]), ""),
             presets=tuple(taken["preset"]),
             without=tuple(taken["without"]),
-            text_format="".join(taken["format"][-1:]),
+            text_format=next(reversed(taken["format"]), ""),
             limits=tuple((name, int(taken[name][-1])) for name in LIMITS if taken[name]),
             ignored=tuple(f"{key} {printable(value[:MOST_SAID])}" for key, value in unknown[:MOST_IGNORED]),
         )
@@ -172,10 +173,6 @@ def _model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
 
 def _is_of_strategy(name: str) -> bool:
     return name.partition(" ")[0] in _STRATEGY and name != _NO_STRATEGY
-
-
-def _is_name(name: str) -> bool:
-    return len(name) <= 120 and name.isascii() and name.replace("_", "").isalnum()
 
 
 def _is_limit(given: str) -> bool:
