@@ -86,7 +86,8 @@ def test_an_unknown_trial_is_a_page_that_says_so(owner_client: Client) -> None:
 def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     bad, good = make_trial(cell, "fail"), make_trial(cell)
-    make_step(bad, bodies={"facts": {"text": SCRIPT}})
+    odd = [{"name": "b\ud800", "arguments": {}}]
+    make_step(bad, bodies={"facts": {"text": SCRIPT, "calls": odd}})
     make_step(good, bodies={"facts": {"text": "Done."}})
     recompute_all()
     text = owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed").content.decode()
@@ -94,3 +95,11 @@ def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client
     assert 'data-key="d" href="#diff"' in text
     assert "<ins>Done.</ins>" in text
     assert 'href="?outcome=fail&amp;level=raw#diff"' in text
+
+
+def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
+    cell = make_cell(make_config(make_run()))
+    unsent, good = make_trial(cell, "na"), make_trial(cell)
+    make_step(good, bodies={"facts": {"text": "Done."}})
+    recompute_all()
+    assert "#diff" not in owner_client.get(f"/trials/{unsent.pk}/").content.decode()

@@ -2,7 +2,7 @@
 stored steps, a fixed number of queries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import F
 
@@ -24,8 +24,8 @@ ONE_WORDING = (OWN, PUBLIC)  # groups whose cases every seed asks in the same wo
 
 @dataclass(frozen=True, slots=True)
 class DiffTurn:
-    """`kind` is same, alike (but for values of another instance), differs or unread. `left` and `right` are None
-    where that side had ended. `first` is the first divergence."""
+    """`kind` is same, alike (but for values of another instance), differs, or unread: no difference as far as is read.
+    `left` and `right` are None where that side had ended. `first` is the first divergence."""
 
     turn: int
     kind: str
@@ -64,6 +64,10 @@ class DiffLane:
     def diverges(self) -> bool:
         return any(turn.first for turn in self.turns)
 
+    @property
+    def unread(self) -> bool:
+        return any(turn.kind == "unread" for turn in self.turns)
+
 
 def get_diff_lane(trial: Trial, *, beside: str = "", level: str = "") -> DiffLane:
     """`beside` names the other trial; empty or unreadable means the nearest that passed, for a trial that did not.
@@ -74,8 +78,10 @@ def get_diff_lane(trial: Trial, *, beside: str = "", level: str = "") -> DiffLan
     other, notice = _other(trial, beside.strip())
     if other is None:
         return DiffLane(level, notice)
-    left, right = _told((trial, other), level)
     instance = _same_instance(trial, other)
+    left, right = _told((trial, other), level)
+    if missing := next((one for one, told in ((trial, left), (other, right)) if not told), None):
+        return DiffLane(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
     turns = tuple(_turns(left, right, exact=instance or level == RAW))
     return DiffLane(
         level=level,
@@ -120,27 +126,46 @@ def _told(pair: Sequence[Trial], level: str) -> list[dict[int, ToldTurn]]:
     if level == RAW:
         bodies = read_side(every, "response")
         return [told_as_received(steps, bodies) for steps in own]
-    facts, requests = read_facts(every), read_side(every, "request")
-    return [told_as_read(steps, facts, requests) for steps in own]
+    requests = read_side(every, "request")
+    return [told_as_read(steps, read_facts(steps), requests) for steps in own]
 
 
 def _turns(left: Mapping[int, ToldTurn], right: Mapping[int, ToldTurn], *, exact: bool) -> list[DiffTurn]:
     found: list[DiffTurn] = []
-    parted = False
     for turn in sorted({*left, *right}):
-        one, other = left.get(turn), right.get(turn)
-        kind = _kind(one, other, exact=exact)
-        lines = hunks(one.lines if one else (), other.lines if other else ()) if kind != "same" else ((), ())
-        found.append(DiffTurn(turn, kind, kind == "differs" and not parted, one, other, *lines))
-        parted = parted or kind == "differs"
+        parted = any(one.kind == "differs" for one in found)
+        found.append(_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
     return found
 
 
-def _kind(one: ToldTurn | None, other: ToldTurn | None, *, exact: bool) -> str:
-    if one is None or other is None:
+def _turn(turn: int, one: ToldTurn | None, other: ToldTurn | None, *, exact: bool, parted: bool) -> DiffTurn:
+    """Laid out only where what was said is not the same."""
+    if one and other and one.said == other.said:
+        return DiffTurn(turn, "same" if one.whole and other.whole else "unread", False, one, other)
+    lines, whole = one.lines() if one else ((), True)
+    other_lines, other_whole = other.lines() if other else ((), True)
+    kind = "differs"
+    if one and other:
+        alike = _alike(lines, other_lines, ended=(whole, other_whole))
+        kind = alike if exact or alike == "same" else _kind_by_shape(one, other)
+        one, other = replace(one, whole=whole), replace(other, whole=other_whole)
+    shown = hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
+    return DiffTurn(turn, kind, kind == "differs" and not parted, one, other, *shown)
+
+
+def _alike(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
+    """Of lines that are only the beginning where that side had not ended."""
+    shared = min(len(left), len(right))
+    if left[:shared] != right[:shared]:
         return "differs"
-    if one.lines == other.lines:
-        return "same" if one.whole and other.whole else "unread"
-    if exact or one.shape != other.shape:
-        return "differs"
-    return "alike"
+    if len(left) == len(right):
+        return "same" if all(ended) else "unread"
+    shorter_ended = ended[0] if len(left) == shared else ended[1]
+    return "differs" if shorter_ended else "unread"
+
+
+def _kind_by_shape(one: ToldTurn, other: ToldTurn) -> str:
+    shapes = one.shape(), other.shape()
+    if None in shapes:
+        return "unread"
+    return "alike" if shapes[0] == shapes[1] else "differs"

@@ -2,34 +2,43 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Step
-from toolbench.lab.steps.code_lines import laid_out, read_lines
+from toolbench.lab.steps.code_lines import MOST_LINES, laid_out, printable, read_lines
+from toolbench.lab.steps.facts import dump
+from toolbench.lab.traces.given_values import GivenValues
 from toolbench.lab.traces.rail import Facts
 
 PIECE = 160  # characters: a longer line is told in pieces, so that a difference deep inside it is found
-DEEPEST = 40  # levels of arguments that are looked through
-GIVEN = "‹given›"
 USUAL_ENDS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
 
 
 @dataclass(frozen=True, slots=True)
 class ToldTurn:
-    """`gist` is the turn in a few words. `shape` equals whatever values an instance drew: tools, arguments with GIVEN
-    for every value that stands in the turn's own request, how results ended; nothing as received. `key` names its line
-    on the rail. Without `whole` there is more than was read."""
+    """`gist` is the turn in a few words; `key` names its line on the rail. Two turns whose `said` is equal tell the
+    same lines. `shape` equals whatever values an instance drew: tools, arguments with GIVEN for every value that the
+    turn's own request gave, how answers and results ended; None where the calls were not read. Without `whole` there is
+    more than was read. Lines and shape are made when they are asked for: most turns of a pair are equal."""
 
     turn: int
     key: str
     path: str
     gist: str
-    lines: tuple[str, ...]
-    shape: tuple[Any, ...]
+    said: tuple[Any, ...]
+    tell: Callable[[], Iterator[str]]
+    shape: Callable[[], tuple[Any, ...] | None]
     whole: bool = True
+
+    def lines(self) -> tuple[tuple[str, ...], bool]:
+        """The first MOST_LINES, and whether they are all."""
+        told = tuple(islice(_pieces(self.tell()), MOST_LINES + 1))
+        return told[:MOST_LINES], self.whole and len(told) <= MOST_LINES
 
 
 def told_as_read(steps: Sequence[Step], facts: Facts, requests: Mapping[int, bytes]) -> dict[int, ToldTurn]:
@@ -53,21 +62,59 @@ def _turns(steps: Sequence[Step]) -> dict[int, list[Step]]:
 def _as_read(turn: int, steps: Sequence[Step], *, facts: Facts, requests: Mapping[int, bytes]) -> ToldTurn:
     asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]
     ran = [step for step in steps if step.kind == Step.Kind.TOOL]
+    told = [*asked, *ran]
     calls = [call for step in asked for call in facts.get(step.pk, {}).get("calls") or ()]
-    lines = [line for step in asked for line in _answer_lines(step, facts.get(step.pk, {}))]
-    lines += [line for step in ran for line in _result_lines(step, facts.get(step.pk, {}))]
-    asked_for = "".join(requests.get(step.pk, b"").decode("utf-8", "replace") for step in asked)
     ends = tuple("ok" if step.ok else step.error_code for step in ran)
     failed = tuple(step.error_code for step in asked if not step.ok)
     return ToldTurn(
         turn=turn,
-        key=f"{asked[0].ordinal}.calls" if asked and asked[0].ok else f"{steps[-1].ordinal}.response",
+        key=_key(steps[-1]) if not asked else f"{asked[0].ordinal}.calls" if asked[0].ok else _key(asked[0]),
         path=asked[0].path if asked else "",
-        gist=_gist(calls, ends, failed),
-        lines=tuple(_pieces(lines)),
-        shape=(failed, [(call["name"], _masked(_value(call["arguments"]), asked_for)) for call in calls], ends),
-        whole=all(step.pk in facts for step in steps),
+        gist=printable(_gist(calls, ends, failed)),
+        said=tuple(_said(step, facts.get(step.pk)) for step in told),
+        tell=partial(_read_lines, told, facts),
+        shape=partial(_shape, told, facts, requests),
+        whole=all(step.pk in facts for step in told),
     )
+
+
+def _key(step: Step) -> str:
+    """The line of the rail that shows what came back."""
+    return f"{step.ordinal}.{'result' if step.kind == Step.Kind.TOOL else 'response'}"
+
+
+def _said(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
+    """All that lines are made of, ids of calls left out."""
+    columns = (step.kind, step.ok, step.error_code, step.error_message, step.finish_reason, step.tool_name)
+    if facts is None:
+        return columns
+    calls = [[call["name"], call["arguments"]] for call in facts.get("calls") or ()]
+    return (*columns, dump([facts.get("text"), calls, facts.get("ignored_calls"), facts.get("envelope")]))
+
+
+def _read_lines(steps: Sequence[Step], facts: Facts) -> Iterator[str]:
+    """As far as the facts go: what is told is the beginning of the turn."""
+    for step in steps:
+        if step.pk not in facts:
+            return
+        tell = _result_lines if step.kind == Step.Kind.TOOL else _answer_lines
+        yield from tell(step, facts[step.pk])
+
+
+def _shape(steps: Sequence[Step], facts: Facts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
+    asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
+    if any(step.pk not in facts for step in asked):
+        return None
+    ends = tuple("ok" if step.ok else step.error_code for step in steps)
+    return (ends, *(_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in asked))
+
+
+def _answer_shape(step: Step, facts: JsonObject, request: bytes) -> tuple[Any, ...]:
+    calls = facts.get("calls") or ()
+    given = GivenValues.of_request(request if calls else b"")
+    masked = [(call["name"], given.masked(_value(call["arguments"]))) for call in calls]
+    unusual = step.finish_reason if step.finish_reason not in USUAL_ENDS else ""
+    return masked, unusual, facts.get("ignored_calls") or 0
 
 
 def _answer_lines(step: Step, facts: JsonObject) -> Iterator[str]:
@@ -102,14 +149,14 @@ def _gist(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple[str,
 
 def _as_received(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes]) -> ToldTurn:
     asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    lines = [line for step in asked for line in _received_lines(step, bodies.get(step.pk, b""))]
     return ToldTurn(
         turn=turn,
-        key=f"{(asked or steps)[-1].ordinal}.response",
+        key=_key((asked or steps)[-1]),
         path=asked[-1].path if asked else "",
         gist="; ".join(f"HTTP {step.status or '–'}, {step.response_bytes:,} bytes" for step in asked),
-        lines=tuple(_pieces(lines)),
-        shape=(),
+        said=tuple((step.ok, step.status, step.error_code, bodies.get(step.pk, b"")) for step in asked),
+        tell=lambda: (line for step in asked for line in _received_lines(step, bodies.get(step.pk, b""))),
+        shape=lambda: None,
         whole=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in asked),
     )
 
@@ -128,20 +175,6 @@ def _value(arguments: Any) -> Any:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
-
-
-def _masked(value: Any, request: str, depth: int = 0) -> Any:
-    """`value` with GIVEN in place of every text and number that stands in `request`."""
-    if isinstance(value, dict) and depth < DEEPEST:
-        return {key: _masked(item, request, depth + 1) for key, item in value.items()}
-    if isinstance(value, list) and depth < DEEPEST:
-        return [_masked(item, request, depth + 1) for item in value]
-    if isinstance(value, str):
-        written = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-        return GIVEN if any(one in request for one in written) else value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return GIVEN if str(value) in request else value
-    return value
 
 
 def _pieces(lines: Iterable[str]) -> Iterator[str]:
