@@ -98,6 +98,7 @@ def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: 
         before = render_conversation(after, format=name).removesuffix(asks)
         told = render_conversation([*after, Said("assistant", words, "Hm.", calls=(OTHER,))], format=name)
         assert told.startswith(before)
+        assert not before.endswith(closer)
         turn = told.removeprefix(before).removesuffix(turns.asks)
         assert turn.startswith(("" if resumed else turns.assistant[0]) + opener + "Hm." + closer)
         assert [turn.count(tag) for pair in reasoning for tag in pair if tag in opener + closer] in ([1, 1], [])
