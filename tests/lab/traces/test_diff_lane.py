@@ -145,6 +145,8 @@ def test_what_only_a_schema_an_option_or_a_part_of_a_word_holds_was_not_given(ce
             turn(one, number, call=READ | {"arguments": right | values | slipped}, request=asked)
     recompute_all()
     assert kinds(get_diff_lane(bad)) == ["differs"] * (len(wrong) - 1) + ["alike"]
+    bad.steps.update(request_bytes=300_000)
+    assert kinds(get_diff_lane(bad)) == ["unread"] * len(wrong)
 
 
 def test_a_text_that_was_cut_is_not_alike_a_whole_one(cell: Cell) -> None:

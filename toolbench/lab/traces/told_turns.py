@@ -23,8 +23,9 @@ USUAL_ENDS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
 class ToldTurn:
     """`gist` is the turn in a few words; `key` names its line on the rail. Two turns whose `said` is equal tell the
     same lines. `shape` equals whatever values an instance drew: tools, arguments with GIVEN for every value that the
-    turn's own request gave, how answers and results ended; None where the calls were not read. Without `whole` there is
-    more than was read. Lines and shape are made when they are asked for: most turns of a pair are equal."""
+    turn's own request gave, how answers and results ended; None where the calls or their request were not read whole.
+    Without `whole` there is more than was read. Lines and shape are made when they are asked for: most turns
+    of a pair are equal."""
 
     turn: int
     key: str
@@ -103,10 +104,15 @@ def _read_lines(steps: Sequence[Step], facts: Facts) -> Iterator[str]:
 
 def _shape(steps: Sequence[Step], facts: Facts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
     asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    if any(step.pk not in facts for step in asked):
+    if any(step.pk not in facts or _cut(step, facts[step.pk], requests) for step in asked):
         return None
     ends = tuple("ok" if step.ok else step.error_code for step in steps)
     return (ends, *(_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in asked))
+
+
+def _cut(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
+    """Whether what its calls were given was not read to the end."""
+    return bool(facts.get("calls")) and step.request_bytes > len(requests.get(step.pk, b""))
 
 
 def _answer_shape(step: Step, facts: JsonObject, request: bytes) -> tuple[Any, ...]:
