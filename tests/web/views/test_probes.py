@@ -95,6 +95,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     shown = text(owner_client.get(f"/models/{model.pk}/"))
 
     assert "probed" in shown
+    assert f"Two minutes and {MOST_REQUESTS} small requests at most" in shown
     assert "declared by a person: <code>yes</code>" in shown
     assert "The text holds a whole call in the dialect hermes." in shown
 

@@ -8,6 +8,7 @@ from toolbench.engine.capabilities.record import DOCS, Effective, Told
 from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import effective_of, get_effective
+from toolbench.providers.probing.conformance import MOST_REQUESTS
 
 SHOWN_PROBES = 10
 SELF_HOSTED = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
@@ -37,6 +38,7 @@ class ModelPage:
     probes: tuple[Probe, ...]
     proposal: Proposal
     causes: tuple[Cause, ...]
+    most_requests: int = MOST_REQUESTS  # of a probe
 
     @property
     def open_probe(self) -> Probe | None:
