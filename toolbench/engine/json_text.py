@@ -18,14 +18,15 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
+def read_finite(text: str) -> float:
+    """Return the number in `text`. Raises ValueError for one that is too large for a float."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is too large a number")
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=read_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False)
 _ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 

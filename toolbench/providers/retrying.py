@@ -5,6 +5,7 @@ from email.utils import parsedate_to_datetime
 
 import tenacity
 
+from toolbench.engine.bounds import bounded_ms
 from toolbench.engine.messages import JsonObject
 
 LONGEST_WAIT = 60.0  # seconds; a longer Retry-After is cut to this
@@ -25,28 +26,29 @@ def wait_seconds(attempt: int, headers: JsonObject) -> float:
 
 def retry_after(headers: JsonObject) -> float | None:
     """The wait that an answer asks for, in seconds from 0 to LONGEST_WAIT; None when it asks for none that can be
-    read. A date is taken against the answer's own Date, where it has one."""
+    read, or for an implausible one. A date is taken against the answer's own Date, where it has one."""
     value = str(headers.get("retry-after", "")).strip()
     seconds = _seconds(value)
     if seconds is None:
         moment = _moment(value)
         if moment is None:
             return None
-        seconds = (moment - (_moment(str(headers.get("date", ""))) or datetime.now(UTC))).total_seconds()
-    return min(max(seconds, 0.0), LONGEST_WAIT)
+        now = _moment(str(headers.get("date", ""))) or datetime.now(UTC)
+        seconds = max((moment - now).total_seconds(), 0.0)
+    asked = bounded_ms(seconds, per_unit=1000)
+    return None if asked is None else min(asked / 1000, LONGEST_WAIT)
 
 
 def _seconds(text: str) -> float | None:
     try:
-        seconds = float(text)
+        return float(text)
     except ValueError:
         return None
-    return seconds if seconds == seconds else None  # not a number asks for nothing
 
 
 def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from toolbench.lab.steps.facts import column_count, column_json, column_number, column_text, dump, load
+from toolbench.lab.steps.facts import column_json, column_text, dump, load
 
 
 def test_facts_survive_what_no_json_column_takes() -> None:
@@ -34,13 +34,5 @@ def test_texts_are_made_fit_for_a_column(given: object, kept: str) -> None:
     assert column_text(given, 100) == kept
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"), [(5, 5), (-5, 0), (2**40, 2**31 - 1), (1.9, 1), (True, None), ("7", None), (float("inf"), None)]
-)
-def test_counts_are_made_fit_for_a_column(given: object, kept: int | None) -> None:
-    assert column_count(given) == kept
-
-
-def test_numbers_and_objects_are_made_fit_for_a_column() -> None:
-    assert (column_number(1), column_number(float("nan")), column_number("1")) == (1.0, None, None)
+def test_objects_are_made_fit_for_a_column() -> None:
     assert json.loads(json.dumps(column_json({"a\x00": ["\ud800", float("inf"), (1,)]}))) == {"a␀": ["?", None, [1]]}

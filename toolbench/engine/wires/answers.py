@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from toolbench.engine.errors import BadJson, MalformedAnswer
-from toolbench.engine.json_text import read_json, string_in
+from toolbench.engine.json_text import string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
 from toolbench.engine.values import light
+from toolbench.engine.wires.odd_numbers import read_answer_json
 from toolbench.engine.wires.reading import text_of
 from toolbench.engine.wires.usage import read_usage
 
@@ -65,14 +66,15 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
     if not isinstance(message, dict):
         raise MalformedAnswer("no_message", "the first choice has no message")
     message, findings = _with_text(message)
+    usage, implausible = read_usage(root.get("usage"))
     return Answer(
         message=message,
         finish_reason=string_in(choice.get("finish_reason")) or None,
-        usage=read_usage(root.get("usage")),
+        usage=usage,
         upstream=string_in(root.get("provider")),
         model_echoed=string_in(root.get("model")),
         fingerprint=string_in(root.get("system_fingerprint")),
-        findings=findings,
+        findings=(*findings, *implausible),
         cut=cut,
     )
 
@@ -81,7 +83,7 @@ def read_object(body: bytes) -> JsonObject:
     """The JSON object that a body is. Raises MalformedAnswer."""
     try:
         text = body.removeprefix(BOM_UTF8).decode()
-        root = read_json(text) if text.strip() else None
+        root = read_answer_json(text) if text.strip() else None
     except UnicodeDecodeError as error:
         raise MalformedAnswer("invalid_utf8", f"the answer is not UTF-8: {error.reason}") from None
     except BadJson as error:

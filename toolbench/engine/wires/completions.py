@@ -99,7 +99,7 @@ def _from_llama(payload: JsonObject, kind: str) -> JsonObject:
     told: JsonObject = {"model": payload.get("model"), "choices": [_llama_choice(payload, kind)]}
     if payload.get("stop") is True:
         counts = payload.get("tokens_evaluated"), payload.get("tokens_predicted")
-        told["usage"] = {"prompt_tokens": counts[0], "completion_tokens": counts[1]}
+        told["usage"] = {"tokens_evaluated": counts[0], "tokens_predicted": counts[1]}
     return told
 
 

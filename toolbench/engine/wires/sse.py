@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.wires.odd_numbers import read_answer_json
 
 Payload = JsonObject | str  # an event's data: the object that it is, else its text
 DONE = "[DONE]"
@@ -112,7 +113,7 @@ def is_broken(text: str) -> bool:
 
 def _read(text: str) -> Payload:
     try:
-        value = read_json(text)
+        value = read_answer_json(text)
     except BadJson:
         return text
     return value if isinstance(value, dict) else text

@@ -2,21 +2,77 @@
 
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Usage
+from toolbench.engine.bounds import MAX_COST, MAX_TOKENS, bounded_cost, bounded_count
+from toolbench.engine.messages import Finding, JsonObject, Usage
+
+IMPLAUSIBLE = "usage_implausible"
+_TOKENS = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
+_COST = f"a cost is a number from 0 to {MAX_COST:,}"
+_OBJECT = "usage is an object"
+_AT_ROOT = ("tokens_evaluated", "tokens_predicted")  # of llama.cpp, which has no usage object
+_LONGEST = 10**15  # a number up to here is quoted in a finding
 
 
-def read_usage(given: Any) -> Usage | None:
-    """The usage object of an OpenAI-shaped answer; None when there is none."""
-    if not isinstance(given, dict):
+class UsageReader:
+    """Reads the figures of one usage object, each within its bounds. `findings` name those that are not: they count
+    as unknown. What is null or missing is unknown without a finding."""
+
+    def __init__(self, given: Any) -> None:
+        self.findings: list[Finding] = []
+        self._given: JsonObject = given if isinstance(given, dict) else {}
+        self.present = isinstance(given, dict)
+        if given is not None and not self.present:
+            self._note("$.usage", given, _OBJECT)
+
+    def tokens(self, *names: str) -> int | None:
+        """Return the first plausible figure under `names`; a name may be `object.member`."""
+        for name in names:
+            value = self._value(name)
+            if (count := bounded_count(value)) is not None:
+                return count
+            if value is not None:
+                self._note(_path(name), value, _TOKENS)
         return None
-    prompt, completion = given.get("prompt_tokens_details"), given.get("completion_tokens_details")
-    return Usage(
-        input_tokens=_count(given, "prompt_tokens", "input_tokens"),
-        output_tokens=_count(given, "completion_tokens", "output_tokens"),
-        cached_tokens=_count(prompt, "cached_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
-        cost=_cost(given.get("cost")),
+
+    def tokens_sum(self, *names: str) -> int | None:
+        """Return the sum of the figures under all `names`; None where none is there or one is implausible."""
+        noted = len(self.findings)
+        known = [count for name in names if (count := self.tokens(name)) is not None]
+        if len(self.findings) > noted or not known:
+            return None
+        if (total := bounded_count(sum(known))) is None:
+            self._note("$.usage", sum(known), _TOKENS)
+        return total
+
+    def cost(self, name: str) -> float | None:
+        """Return the US dollars under `name`."""
+        value = self._value(name)
+        cost = bounded_cost(value)
+        if cost is None and value is not None:
+            self._note(_path(name), value, _COST)
+        return cost
+
+    def _value(self, name: str) -> Any:
+        holder, _, member = name.rpartition(".")
+        found = self._given.get(holder) if holder else self._given
+        return found.get(member) if isinstance(found, dict) else None
+
+    def _note(self, path: str, value: Any, rule: str) -> None:
+        said = f"The answer's usage is implausible: {path} is {_described(value)}, but {rule}. It counts as unknown."
+        self.findings.append(Finding(IMPLAUSIBLE, said, path))
+
+
+def read_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return the usage object of an OpenAI-shaped answer, None when there is none, and what is implausible in it."""
+    reader = UsageReader(given)
+    usage = Usage(
+        input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
+        output_tokens=reader.tokens("completion_tokens", "output_tokens", "tokens_predicted"),
+        cached_tokens=reader.tokens("prompt_tokens_details.cached_tokens"),
+        reasoning_tokens=reader.tokens("completion_tokens_details.reasoning_tokens"),
+        cost=reader.cost("cost"),
     )
+    return usage if reader.present else None, tuple(reader.findings)
 
 
 def usage_json(usage: Usage | None) -> JsonObject | None:
@@ -51,17 +107,14 @@ def _sum(left: Any, right: Any) -> Any:
     return left + right
 
 
-def _count(given: Any, *names: str) -> int | None:
-    if not isinstance(given, dict):
-        return None
-    for name in names:
-        value = given.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-    return None
+def _path(name: str) -> str:
+    return f"$.{name}" if name in _AT_ROOT else f"$.usage.{name}"
 
 
-def _cost(value: Any) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12:
-        return float(value)
-    return None
+def _described(value: Any) -> str:
+    """Name the value without quoting a text of the endpoint's."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value) if -_LONGEST < value < _LONGEST else "a number beyond all bounds"
+    return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import IO, Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -13,12 +14,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.bundles.inspect_steps import number, sample_steps, text_of
+from toolbench.lab.bundles.figure_check import FigureCheck
+from toolbench.lab.bundles.inspect_steps import sample_steps, text_of
 from toolbench.lab.bundles.opening import Archive, Caps, ImportRefused, open_zip, read_object
 from toolbench.lab.bundles.origin import Origin
 from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
 from toolbench.lab.models import Cell, Run
-from toolbench.lab.steps.facts import column_count, column_text
+from toolbench.lab.steps.facts import column_text
 
 CAPS = Caps(members=100_000, bytes=2 << 30)
 HEADER, START = "header.json", "_journal/start.json"
@@ -82,17 +84,18 @@ def _origin(log: JsonObject, name: str, sha256: str) -> Origin:
 
 def _planted(log: JsonObject, samples: Iterator[JsonObject], origin: Origin, owner: AbstractBaseUser | None) -> Run:
     spec = _object(log.get("eval"))
-    created = parse_datetime(origin.made_at) if origin.made_at else None
+    check = FigureCheck()
+    created = _created(origin.made_at)
     run: Columns = {
         "title": column_text(f"{text_of(spec.get('task'))} (Inspect AI)", 200),
         "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
         "stopped_reason": "" if log.get("status") == "success" else f"status {text_of(log.get('status'))[:100]}",
-        "created_at": created if created and created.tzinfo else None,
+        "created_at": created and check.moment("created", created),
     }
     cell = {"scenario": _slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
-    trials = (_trial(sample, place, _slug(spec)) for place, sample in enumerate(samples))
-    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials)
+    trials = (_trial(sample, place, _slug(spec), check) for place, sample in enumerate(samples))
+    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials, check)
     return _counted(plant(seed, origin, owner=owner))
 
 
@@ -126,8 +129,16 @@ def _config(log: JsonObject) -> Columns:
     }
 
 
-def _trial(sample: JsonObject, place: int, slug: str) -> TrialSeed:
-    steps = sample_steps(sample)
+def _created(text: str) -> datetime | None:
+    try:
+        created = parse_datetime(text)
+    except ValueError:
+        return None
+    return created if created and created.tzinfo else None
+
+
+def _trial(sample: JsonObject, place: int, slug: str, check: FigureCheck) -> TrialSeed:
+    steps = sample_steps(sample, check)
     outcome, sentence, parts = _verdict(sample)
     exchanges = [one.step for one in steps if one.step["kind"] == "exchange"]
     tools = [one.step for one in steps if one.step["kind"] == "tool"]
@@ -148,17 +159,17 @@ def _trial(sample: JsonObject, place: int, slug: str) -> TrialSeed:
         "sentence": column_text(sentence, 2000),
         "verdict": {"rule": "the log's own score", "checks": parts},
         "final_text": final.encode("utf-8", "surrogatepass"),
-        "duration_ms": number(sample.get("total_time"), 1000.0),
-        "model_ms": sum(step["duration_ms"] for step in exchanges),
-        "tool_ms": sum(step["duration_ms"] for step in tools),
+        "duration_ms": check.read("duration_ms", sample.get("total_time"), per_unit=1000),
+        "model_ms": check.total("model_ms", (step["duration_ms"] for step in exchanges)),
+        "tool_ms": check.total("tool_ms", (step["duration_ms"] for step in tools)),
         "turns": len(exchanges),
         "requests": len(exchanges),
         "calls": len(tools),
-        "input_tokens": sum(step["input_tokens"] or 0 for step in exchanges),
-        "output_tokens": sum(step["output_tokens"] or 0 for step in exchanges),
+        "input_tokens": check.total("input_tokens", (step["input_tokens"] for step in exchanges)),
+        "output_tokens": check.total("output_tokens", (step["output_tokens"] for step in exchanges)),
         "prompt_version": "",
-        "cached_tokens": _tokens(sample, "input_tokens_cache_read"),
-        "reasoning_tokens": _tokens(sample, "reasoning_tokens"),
+        "cached_tokens": _tokens(sample, "cached_tokens", "input_tokens_cache_read", check),
+        "reasoning_tokens": _tokens(sample, "reasoning_tokens", "reasoning_tokens", check),
         "error_hint": column_text(_place(sample), 300),
     }
     return TrialSeed(0, 0, columns, tuple(steps))
@@ -192,9 +203,10 @@ def _instance(sample: JsonObject) -> int:
     return int.from_bytes(hashlib.sha256(text_of(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
-def _tokens(sample: JsonObject, kind: str) -> int:
+def _tokens(sample: JsonObject, column: str, name: str, check: FigureCheck) -> int | float:
+    """Return the tokens of all models of a sample."""
     usage = _object(sample.get("model_usage"))
-    return sum(column_count(_object(one).get(kind)) or 0 for one in usage.values())
+    return check.total(column, [check.read(column, _object(one).get(name)) for one in usage.values()])
 
 
 def _place(sample: JsonObject) -> str:

@@ -1,24 +1,27 @@
 """The steps of one sample of an Inspect AI log: its model calls and its tool calls, in the order of its transcript."""
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.wires.usage import UsageReader
+from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.planting import Columns, StepSeed
-from toolbench.lab.steps.facts import column_count, column_text, dump
+from toolbench.lab.steps.facts import column_text, dump
 
 _ATTACHMENT = "attachment://"
 _DEEPEST = 100
 _MESSAGES = "messages"
 
 
-def sample_steps(sample: JsonObject) -> list[StepSeed]:
+def sample_steps(sample: JsonObject, check: FigureCheck) -> list[StepSeed]:
     """Texts that the log keeps apart are put back in their places."""
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
-    whole = _Sample(sample, _began(events))
+    whole = _Sample(sample, _began(events), check)
     steps: list[StepSeed] = []
     turn = -1
     for event in events:
@@ -37,15 +40,11 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else dump(value).decode("ascii")
 
 
-def number(value: object, factor: float = 1.0) -> float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12
-    return float(value) * factor if good and isinstance(value, int | float) else None
-
-
 class _Sample:
     """What events refer to: attachments, and the pools of messages and of raw calls."""
 
-    def __init__(self, sample: JsonObject, began: datetime | None) -> None:
+    def __init__(self, sample: JsonObject, began: datetime | None, check: FigureCheck) -> None:
+        self.check = check
         pools = sample.get("events_data")
         pools = pools if isinstance(pools, dict) else {}
         attachments = sample.get("attachments")
@@ -56,7 +55,8 @@ class _Sample:
 
     def started_ms(self, event: JsonObject) -> float:
         at = _time(event)
-        return max((at - self._began).total_seconds() * 1000, 0.0) if at and self._began else 0.0
+        after = (at - self._began).total_seconds() if at and self._began else 0.0
+        return self.check.read("started_ms", after, per_unit=1000) or 0.0
 
     def inputs(self, event: JsonObject) -> Any:
         return event.get("input") or _picked(event.get("input_refs"), self._messages)
@@ -88,7 +88,10 @@ def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) ->
     request = sample.raw_request(call) if raw else told | {_MESSAGES: sample.inputs(event)}
     response = call.get("response") if raw else output
     message = sample.put_back(_object(_first(output.get("choices")).get("message")))
-    usage, calls = _object(output.get("usage")), _calls(message)
+    usage, calls = UsageReader(output.get("usage")), _calls(message)
+    tokens = {name: usage.tokens(name) for name in ("input_tokens", "output_tokens")}
+    for finding in usage.findings:
+        sample.check.note(finding.path.rpartition(".")[2])
     error = text_of(event.get("error") or output.get("error"))
     body = _bodies(sample.put_back(request), sample.put_back(response))
     facts = {
@@ -96,16 +99,15 @@ def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) ->
         "calls_found": calls,
         "calls": calls,
         "message": message or None,
-        "findings": [],
-        "usage": usage or None,
+        "findings": [asdict(finding) for finding in usage.findings],
+        "usage": tokens if usage.present else None,
         "request_changes": [],
         "response_changes": [],
     }
-    columns = _step("exchange", turn, ordinal, sample.started_ms(event), event) | {
+    columns = _step("exchange", turn, ordinal, sample, event) | {
+        **tokens,
         "path": "tool_use" if calls else "",
         "finish_reason": column_text(_first(output.get("choices")).get("stop_reason"), 40),
-        "input_tokens": column_count(usage.get("input_tokens")),
-        "output_tokens": column_count(usage.get("output_tokens")),
         "model_echoed": column_text(output.get("model"), 200),
         "error_code": "logged_error" if error else "",
         "error_message": column_text(error, 20_000),
@@ -123,7 +125,7 @@ def _tool(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> Ste
     call = {"id": text_of(event.get("id")), "name": text_of(event.get("function")), "arguments": arguments}
     ok = not error and not event.get("failed")
     facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": ok}, "schema_errors": []}
-    columns = _step("tool", turn, ordinal, sample.started_ms(event), event) | {
+    columns = _step("tool", turn, ordinal, sample, event) | {
         "tool_name": column_text(event.get("function"), 200),
         "error_code": column_text(error.get("type"), 60),
         "error_message": column_text(error.get("message"), 20_000),
@@ -133,10 +135,10 @@ def _tool(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> Ste
     return StepSeed(columns, body | {"facts": dump(facts)})
 
 
-def _step(kind: str, turn: int, ordinal: int, started: float, event: JsonObject) -> Columns:
-    took = number(event.get("working_time"), 1000.0)
+def _step(kind: str, turn: int, ordinal: int, sample: _Sample, event: JsonObject) -> Columns:
+    took = sample.check.read("duration_ms", event.get("working_time"), per_unit=1000)
     place = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
-    return place | {"started_ms": started, "duration_ms": took or 0.0}
+    return place | {"started_ms": sample.started_ms(event), "duration_ms": took or 0.0}
 
 
 def _calls(message: JsonObject) -> list[JsonObject]:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import DataError, IntegrityError, transaction
 
 from toolbench.lab.bundles.cases import CaseSeed, plant_cases
+from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.naming import renamed
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.bundles.origin import Origin
@@ -48,10 +49,13 @@ class CellSeed:
 
 @dataclass(frozen=True, slots=True)
 class RunSeed:
+    """`figures` has read them all once `trials` is at its end."""
+
     run: Columns
     configs: tuple[Columns, ...]
     cells: tuple[CellSeed, ...]
     trials: Iterable[TrialSeed]
+    figures: FigureCheck
     cases: tuple[CaseSeed, ...] = ()
 
 
@@ -68,11 +72,13 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> R
     with _all_or_nothing(), transaction.atomic():
         names = plant_cases(seed.cases, {str(one.cell.get("scenario", "")) for one in seed.cells})
         private = tuple(names.get(slug, slug) for slug in origin.private)
-        run = _run(seed, replace(origin, private=private, renamed=names), owner)
+        origin = replace(origin, private=private, renamed=names)
+        run = _run(seed, origin, owner)
         bed = _Bed(run, _configs(run, seed.configs), names)
         bed.cells = _cells(bed, seed.cells)
         count = sum(_trials(bed, some) for some in _batches(seed.trials))
-        Run.objects.filter(pk=run.pk).update(trial_count=count)
+        noted = replace(origin, note=f"{origin.note} {seed.figures.sentence}".strip())
+        Run.objects.filter(pk=run.pk).update(trial_count=count, origin=noted.plain())
         recompute([cell.pk for cell in bed.cells])
         _check_counts(run)
     run.refresh_from_db()

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from toolbench.evals.statistics.stopping import Until, UntilRefused
 from toolbench.lab.bundles.cases import read_cases
+from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.manifest import CASES, RUN, TRIALS, Manifest
 from toolbench.lab.bundles.opening import (
     Archive,
@@ -52,41 +53,43 @@ def _origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
 
 
 def _run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> RunSeed:
-    run = row_columns(Run, whole.get("run"))
+    check = FigureCheck()
+    run = row_columns(Run, whole.get("run"), check)
     try:
         Until.read(run.get("until", {}))
     except (UntilRefused, TypeError) as error:
         raise BadRow(f"the run's stopping rule: {error}") from error
     return RunSeed(
         run=run,
-        configs=tuple(row_columns(RunConfig, one) for one in _list(whole, "configs")),
+        configs=tuple(row_columns(RunConfig, one, check) for one in _list(whole, "configs")),
         cells=tuple(
-            CellSeed(_place(one, "config"), row_columns(Cell, one.get("cell"))) for one in _list(whole, "cells")
+            CellSeed(_place(one, "config"), row_columns(Cell, one.get("cell"), check)) for one in _list(whole, "cells")
         ),
-        trials=_trials(archive, manifest),
+        trials=_trials(archive, manifest, check),
+        figures=check,
         cases=read_cases(read_object(archive, CASES)) if CASES in manifest.members else (),
     )
 
 
-def _trials(archive: Archive, manifest: Manifest) -> Iterator[TrialSeed]:
+def _trials(archive: Archive, manifest: Manifest, check: FigureCheck) -> Iterator[TrialSeed]:
     """Read while they are stored, some at a time."""
     for name in evidence_names(manifest):
         if name.startswith(TRIALS):
-            yield _trial(name, read_object(archive, name))
+            yield _trial(name, read_object(archive, name), check)
 
 
-def _trial(name: str, given: dict[str, Any]) -> TrialSeed:
+def _trial(name: str, given: dict[str, Any], check: FigureCheck) -> TrialSeed:
     try:
         steps = tuple(
-            StepSeed(row_columns(Step, one.get("step")), row_columns(StepBody, one.get("body")))
+            StepSeed(row_columns(Step, one.get("step"), check), row_columns(StepBody, one.get("body"), check))
             for one in _list(given, "steps")
         )
         return TrialSeed(
             config=_place(given, "config"),
             cell=_place(given, "cell"),
-            trial=row_columns(Trial, given.get("trial")),
+            trial=row_columns(Trial, given.get("trial"), check),
             steps=steps,
-            judgements=tuple(row_columns(Judgement, one) for one in _list(given, "judgements")),
+            judgements=tuple(row_columns(Judgement, one, check) for one in _list(given, "judgements")),
         )
     except BadRow as error:
         raise BadRow(f"{name}: {error}") from error

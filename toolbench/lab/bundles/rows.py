@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from toolbench.engine.messages import JsonObject
+from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.shapes import has_shape
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
@@ -38,12 +39,12 @@ def row_json(row: models.Model) -> JsonObject:
     return {field.name: _plain(value) for field, value in values if value != field.get_default()}
 
 
-def row_columns(model: type[models.Model], given: object) -> dict[str, Any]:
-    """The columns of a new row. What is not known here is passed over, what is missing stays at its default. Raises
-    BadRow."""
+def row_columns(model: type[models.Model], given: object, check: FigureCheck) -> dict[str, Any]:
+    """The columns of a new row. What is not known here is passed over, what is missing stays at its default, and a
+    figure that `check` finds implausible is unknown. Raises BadRow."""
     if not isinstance(given, dict):
         raise BadRow(f"a {model.__name__.lower()} is not an object")
-    return {field.name: _read(field, given[field.name]) for field in _fields(model) if field.name in given}
+    return {field.name: _read(field, given[field.name], check) for field in _fields(model) if field.name in given}
 
 
 def packed(raw: bytes | memoryview | None) -> JsonObject | None:
@@ -84,7 +85,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
+def _read(field: "models.Field[Any, Any]", given: Any, check: FigureCheck) -> Any:
     """Text where text belongs and numbers where numbers do, as far as the column takes them."""
     if isinstance(field, models.BinaryField):
         return unpacked(given)
@@ -92,12 +93,17 @@ def _read(field: "models.Field[Any, Any]", given: Any) -> Any:
         if not field.null:
             raise BadRow(f"{field.name} is empty")
         return None
+    if check.is_figure(field.name):
+        figure = check.read(field.name, given)
+        return 0 if figure is None and not field.null else figure
     _check_type(field, given)
     try:
         value = field.to_python(given)
         field.run_validators(value)
     except (ValidationError, OverflowError) as error:
         raise BadRow(f"{field.name} cannot be stored: {error}") from error
+    if isinstance(value, datetime):
+        return check.moment(field.name, value)
     if isinstance(value, float) and not math.isfinite(value):
         raise BadRow(f"{field.name} is no finite number")
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from toolbench.engine.bounds import MAX_TOKENS, YEARS, bounded_count, bounded_moment
+
 MOST_LINES = 1_000_000
 LONGEST_LINE = 1 << 20  # bytes
 MOST_FAULTS = 20  # told at once
@@ -21,11 +23,21 @@ def _iso(value: object) -> object:
     """Times are written as ISO 8601, never as a number."""
     if not isinstance(value, str):
         raise ValueError("is no time in ISO 8601")
-    return datetime.fromisoformat(value)
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo and bounded_moment(moment) is None:
+        raise ValueError(f"is no time between {YEARS[0]} and {YEARS[-1]}")
+    return moment
+
+
+def _count(value: object) -> int:
+    count = bounded_count(value)
+    if count is None:
+        raise ValueError(f"is no whole number from 0 to {MAX_TOKENS:,}")
+    return count
 
 
 Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Count = Annotated[int, BeforeValidator(_count)]
 
 
 class Probe(BaseModel):

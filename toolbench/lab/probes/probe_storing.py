@@ -12,10 +12,11 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.events import ExchangeError
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.engine_version import engine_version
-from toolbench.lab.steps.facts import column_count, column_number, column_text
+from toolbench.lab.steps.facts import column_text
 from toolbench.lab.trials.claiming import hold_slots
 from toolbench.providers.probing.checks import ProbeCheck, learned
 from toolbench.providers.recording import ExchangeStep
@@ -154,9 +155,9 @@ def _exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExch
         streamed=step.request.stream,
         body_cut=step.body_cut,
         masked=step.masked,
-        input_tokens=column_count(usage.input_tokens) if usage else None,
-        output_tokens=column_count(usage.output_tokens) if usage else None,
-        cost=column_number(usage.cost) if usage else None,
+        input_tokens=bounded_count(usage.input_tokens) if usage else None,
+        output_tokens=bounded_count(usage.output_tokens) if usage else None,
+        cost=bounded_cost(usage.cost) if usage else None,
         request=step.request_body,
         response=step.response_body,
     )

@@ -19,7 +19,6 @@ from typing import Any
 from toolbench.engine.messages import JsonObject, ToolCall
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
-INT_MAX = 2**31 - 1
 _ENCODER = json.JSONEncoder(default=str)
 
 
@@ -104,19 +103,6 @@ def column_text(value: object, limit: int = 100_000) -> str:
     if "\x00" in text or not text.isascii():
         text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
     return text
-
-
-def column_count(value: object, limit: int = INT_MAX) -> int | None:
-    """A count that fits its column, or None: endpoints say anything."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return min(max(0, int(value)), limit)
-
-
-def column_number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def column_json(value: Any) -> Any:

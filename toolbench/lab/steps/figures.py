@@ -5,17 +5,17 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
 from toolbench.evals import evidence
 from toolbench.evals.judging import judging
 from toolbench.evals.trials import FirstBad, Verdict
-from toolbench.lab.steps.facts import column_count, column_json, column_number, column_text
+from toolbench.lab.steps.facts import column_json, column_text
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 AnyStep = ExchangeStep | ToolStep
-_TOKENS_MAX = 2**62
 
 
 @light(frozen=True, slots=True)
@@ -129,9 +129,9 @@ def spent_columns(steps: Iterable[AnyStep]) -> JsonObject:
     return {
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "input_tokens": column_count(sum(usage.input_tokens or 0 for usage in usages), _TOKENS_MAX) or 0,
-        "output_tokens": column_count(sum(usage.output_tokens or 0 for usage in usages), _TOKENS_MAX) or 0,
-        "cost": column_number(sum(costs)) if costs else None,
+        "input_tokens": bounded_count(sum(usage.input_tokens or 0 for usage in usages)) or 0,
+        "output_tokens": bounded_count(sum(usage.output_tokens or 0 for usage in usages)) or 0,
+        "cost": bounded_cost(sum(costs)) if costs else None,
     }
 
 
@@ -160,11 +160,11 @@ def _counts(drive: Drive) -> JsonObject:
 def _tokens(ended: Ended) -> JsonObject:
     usage = ended.usage
     return {
-        "input_tokens": column_count(usage.input_tokens, _TOKENS_MAX) or 0,
-        "output_tokens": column_count(usage.output_tokens, _TOKENS_MAX) or 0,
-        "cached_tokens": column_count(usage.cached_tokens, _TOKENS_MAX) or 0,
-        "reasoning_tokens": column_count(usage.reasoning_tokens, _TOKENS_MAX) or 0,
-        "cost": column_number(usage.cost),
+        "input_tokens": bounded_count(usage.input_tokens) or 0,
+        "output_tokens": bounded_count(usage.output_tokens) or 0,
+        "cached_tokens": bounded_count(usage.cached_tokens) or 0,
+        "reasoning_tokens": bounded_count(usage.reasoning_tokens) or 0,
+        "cost": bounded_cost(usage.cost),
     }
 
 

@@ -1,10 +1,9 @@
 """A step as the database keeps it: its columns, and the bytes beside them."""
 
+from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.steps.facts import (
     arguments_as_written,
-    column_count,
-    column_number,
     column_text,
     exchange_facts,
     tool_facts,
@@ -90,7 +89,7 @@ def _exchange_row(step: ExchangeStep) -> JsonObject:
         "backoff_ms": step.backoff_ms,
         "retry_reason": column_text(step.retry_reason, 120),
         "url": column_text(step.url, 400),
-        "status": column_count(step.status, 32767),
+        "status": bounded_count(step.status, 32767),
         "error_code": column_text(error.code, 60) if error else "",
         "error_message": column_text(error.message, 20_000) if error else "",
         "request_bytes": len(step.request_body),
@@ -99,9 +98,9 @@ def _exchange_row(step: ExchangeStep) -> JsonObject:
         "masked": step.masked,
         "finish_reason": column_text(turn.finish_reason, 40) if turn else "",
         "path": turn.path[:20] if turn else "",
-        "input_tokens": column_count(usage.input_tokens) if usage else None,
-        "output_tokens": column_count(usage.output_tokens) if usage else None,
-        "cost": column_number(usage.cost) if usage else None,
+        "input_tokens": bounded_count(usage.input_tokens) if usage else None,
+        "output_tokens": bounded_count(usage.output_tokens) if usage else None,
+        "cost": bounded_cost(usage.cost) if usage else None,
         "upstream": column_text(turn.upstream, 120) if turn else "",
         "model_echoed": column_text(turn.model_echoed, 200) if turn else "",
         "fingerprint": column_text(turn.fingerprint, 120) if turn else "",

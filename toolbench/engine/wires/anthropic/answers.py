@@ -8,7 +8,7 @@ from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import Finding, JsonObject, Message, Usage
 from toolbench.engine.wires.answers import Answer, error_text, read_object
 from toolbench.engine.wires.anthropic.blocks import KEPT
-from toolbench.engine.wires.usage import read_usage
+from toolbench.engine.wires.usage import UsageReader
 
 STOPS = {
     "end_turn": "stop",
@@ -19,6 +19,7 @@ STOPS = {
     "refusal": "content_filter",
 }
 PAUSED = "pause_turn"
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _READ = ("id", "type", "role", "model", "content", "stop_reason", "usage")
 
 
@@ -38,12 +39,13 @@ def answer_in(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding
         raise MalformedAnswer("no_message", f"the answer has no content blocks{hint}")
     reason = root.get("stop_reason")
     reason = reason if isinstance(reason, str) else None
+    usage, implausible = read_messages_usage(root.get("usage"))
     return Answer(
         message=chat_message(root, blocks),
         finish_reason=STOPS.get(reason, reason) if reason else None,
-        usage=read_messages_usage(root.get("usage")),
+        usage=usage,
         model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
-        findings=(*findings, *_odd(blocks, reason)),
+        findings=(*findings, *_odd(blocks, reason), *implausible),
         cut=cut,
         continues=reason == PAUSED,
     )
@@ -85,20 +87,14 @@ def _call(block: JsonObject) -> JsonObject:
     }
 
 
-def read_messages_usage(given: Any) -> Usage | None:
-    """Tokens as chat counts them: the prompt has what was read from and written to the cache."""
-    if not isinstance(given, dict):
-        return None
-    counts = [given.get(name) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")]
-    known = [count for count in counts if isinstance(count, int)]
-    details = given.get("output_tokens_details")
-    return read_usage(
-        {
-            "prompt_tokens": sum(known) if known else None,
-            "completion_tokens": given.get("output_tokens"),
-            "prompt_tokens_details": {"cached_tokens": given.get("cache_read_input_tokens")},
-            "completion_tokens_details": {
-                "reasoning_tokens": details.get("thinking_tokens") if isinstance(details, dict) else None
-            },
-        }
+def read_messages_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return tokens as chat counts them, where the prompt has what was read from and written to the cache, and what is
+    implausible in them."""
+    reader = UsageReader(given)
+    usage = Usage(
+        input_tokens=reader.tokens_sum("input_tokens", *_CACHED),
+        output_tokens=reader.tokens("output_tokens"),
+        cached_tokens=reader.tokens(_CACHED[0]),
+        reasoning_tokens=reader.tokens("output_tokens_details.thinking_tokens"),
     )
+    return usage if reader.present else None, tuple(dict.fromkeys(reader.findings))

@@ -1,0 +1,110 @@
+"""Rows that were poisoned before figures were bounded heal with the update, and nothing else changes."""
+
+from importlib import import_module
+from math import nan
+from typing import Any
+
+import pytest
+from django.db import DataError, connection, transaction
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
+from tests.web.visits import failures_of
+from toolbench.lab import catalogue
+from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.models import Cell, Probe, ProbeExchange, Run, Step, Trial
+
+MIGRATION = import_module("toolbench.lab.migrations.0014_implausible_figures").Migration
+POISON: dict[str, Any] = {
+    "input_tokens": 2**62,
+    "output_tokens": 10**9 + 1,
+    "cost": 1.7e308,
+    "duration_ms": 1e300,
+    "model_ms": nan,
+}
+pytestmark = pytest.mark.django_db
+
+
+def migrate() -> None:
+    with connection.cursor() as cursor:
+        for statement in MIGRATION.operations[0].sql:
+            cursor.execute(statement)
+
+
+def poisoned_run(**fields: Any) -> Run:
+    """Two trials of one cell whose tokens overflow when they are summed."""
+    run = make_run(tokens_used=2**62, **fields)
+    cell = make_cell(make_config(run))
+    for _ in range(2):
+        trial = make_trial(cell, **POISON)
+        make_step(trial, input_tokens=2**31 - 1, output_tokens=7, cost=-1.0, first_byte_ms=1e300)
+        make_step(trial, input_tokens=5, output_tokens=None, cost=0.5)
+    return run
+
+
+def figures(run: Run) -> list[dict[str, Any]]:
+    rows = [*Trial.objects.filter(run=run), *Step.objects.filter(trial__run=run), *run.cells.all()]
+    names = ("input_tokens", "output_tokens", "cost", "duration_ms", "model_ms", "stale")
+    return [{name: getattr(row, name) for name in names if hasattr(row, name)} for row in rows]
+
+
+def test_poisoned_rows_become_unknown_and_are_counted_again() -> None:
+    run = poisoned_run()
+    Cell.objects.update(stale=False)
+    migrate()
+    trial = run.trials.first()
+    assert trial is not None
+    assert (trial.input_tokens, trial.output_tokens, trial.cost) == (0, 0, None)
+    assert (trial.duration_ms, trial.model_ms, trial.turns) == (None, 0, 2)
+    first, second = trial.steps.order_by("ordinal")
+    assert (first.input_tokens, first.output_tokens, first.cost, first.first_byte_ms) == (None, 7, None, None)
+    assert (second.input_tokens, second.cost) == (5, 0.5)
+    assert run.cells.get().stale
+    run.refresh_from_db()
+    assert run.tokens_used == 24
+
+
+def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
+    poisoned = poisoned_run()
+    innocent = make_run()
+    make_trial(make_cell(make_config(innocent)))
+    with pytest.raises(DataError), transaction.atomic():
+        recompute_stale()
+    migrate()
+    recompute_all()
+    assert not Cell.objects.filter(stale=True).exists()
+    assert poisoned.cells.get().passed == 2
+    assert innocent.cells.get().input_tokens == 400
+
+
+def test_healed_run_is_shown_on_every_page_beside_an_innocent_one(owner_client: Client) -> None:
+    catalogue.load()
+    poisoned = poisoned_run(imported=True)
+    innocent = make_run()
+    make_trial(make_cell(make_config(innocent)))
+    make_step(innocent.trials.get())
+    migrate()
+    recompute_all()
+    assert failures_of(owner_client, poisoned, innocent) == []
+    assert failures_of(owner_client, innocent, poisoned) == []
+
+
+def test_plausible_rows_stay_as_they_are() -> None:
+    run = make_run(tokens_used=123)
+    trial = make_trial(make_cell(make_config(run)), input_tokens=10**9, cost=10.0**6, first_byte_ms=0.0)
+    make_step(trial, input_tokens=10**9, cost=0.0, duration_ms=7 * 24 * 3600 * 1000)
+    recompute_all()
+    before = figures(run)
+    migrate()
+    run.refresh_from_db()
+    assert (figures(run), run.tokens_used) == (before, 123)
+
+
+def test_probe_exchanges_become_unknown() -> None:
+    model = make_model()
+    probe = Probe.objects.create(model=model, provider=model.provider, kind="first_use", state="done")
+    fields = {"execution": 1, "check_slug": "tools", "duration_ms": 1.0}
+    ProbeExchange.objects.create(probe=probe, ordinal=0, input_tokens=2**31 - 1, output_tokens=4, cost=1e300, **fields)
+    migrate()
+    found = probe.exchanges.get()
+    assert (found.input_tokens, found.output_tokens, found.cost) == (None, 4, None)

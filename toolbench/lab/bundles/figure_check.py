@@ -1,0 +1,57 @@
+"""The figures of an imported file, read within the bounds of the live wire."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+
+from toolbench.engine.bounds import bounded_cost, bounded_count, bounded_moment, bounded_ms
+
+
+class FigureCheck:
+    """Reads figures by the name of their column. What is outside its bounds is unknown, and `sentence` says so."""
+
+    def __init__(self) -> None:
+        self._implausible: Counter[str] = Counter()
+
+    @staticmethod
+    def is_figure(name: str) -> bool:
+        """Return whether a column of this name holds tokens, a cost or a time."""
+        return name == "cost" or name.endswith(("_tokens", "_ms"))
+
+    def read(self, name: str, value: object, *, per_unit: float = 1.0) -> int | float | None:
+        """Return the figure; null is unknown without a note.
+
+        Args:
+            per_unit: milliseconds in the unit of a time.
+        """
+        kept: int | float | None
+        if name == "cost":
+            kept = bounded_cost(value)
+        else:
+            kept = bounded_count(value) if name.endswith("_tokens") else bounded_ms(value, per_unit=per_unit)
+        if kept is None and value is not None:
+            self.note(name)
+        return kept
+
+    def moment(self, name: str, value: datetime) -> datetime | None:
+        """Return a moment that every page can show."""
+        kept = bounded_moment(value)
+        if kept is None:
+            self.note(name)
+        return kept
+
+    def total(self, name: str, values: Iterable[int | float | None]) -> int | float:
+        """Return the sum of what is known; 0 where it is implausible."""
+        return self.read(name, sum(value for value in values if value is not None)) or 0
+
+    def note(self, name: str) -> None:
+        """Count a figure that is unknown because it is implausible."""
+        self._implausible[name] += 1
+
+    @property
+    def sentence(self) -> str:
+        """What the imported run says of them; "" where there are none."""
+        if not self._implausible:
+            return ""
+        names = ", ".join(f"{name} ({count})" for name, count in sorted(self._implausible.items()))
+        return f"Figures outside their bounds count as unknown: {names}."
