@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from tests.extremes import EXTREMES, with_literal
 from tests.factories import make_provider
 from toolbench.evals.statistics.shares import clopper_pearson
 from toolbench.lab.imports.histories import get_history, import_history
@@ -124,3 +125,24 @@ def test_the_command_leads_to_a_page_labelled_imported(
     assert owner_client.get("/imported/histories/77/").status_code == 404
     with pytest.raises(CommandError, match="imported already"):
         call_command("import_history", path)
+
+
+@pytest.mark.parametrize("field", ["turn", "step", "retries"])
+@pytest.mark.parametrize("literal", EXTREMES)
+def test_history_with_an_extreme_number_is_bounded_or_refused(field: str, literal: str) -> None:
+    line = with_literal(turn(**{field: 0}), (field,), literal)
+    given = lines(turn()).getvalue() + b"\n" + line.encode()
+    if literal not in ("0", "1e9", *(["null"] if field != "retries" else [])):
+        with pytest.raises(HistoryRefused, match=r"^line 2: "):
+            import_history(io.BytesIO(given), "turns.jsonl")
+        assert not History.objects.exists()
+        return
+    history = import_history(io.BytesIO(given), "turns.jsonl")
+    assert getattr(history.turns.get(line=2), field) in (None, 0, 10**9)
+    assert get_history(history.pk).lines
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_history_with_an_implausible_date_is_refused(text: str) -> None:
+    with pytest.raises(HistoryRefused, match=r"line 1: at: .*is no time between 1970 and 2200"):
+        import_history(lines(turn(at=text)), "turns.jsonl")

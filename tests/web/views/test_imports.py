@@ -1,11 +1,16 @@
 """A file sent to be imported becomes a run in its own scope, or a message that says why not."""
 
+import json
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from tests.lab.bundles.bundles import zipped
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from tests.lab.bundles.test_reading import small_run
+from tests.web.visits import failures_of
+from toolbench.lab import catalogue
 from toolbench.lab.models import Run
 from toolbench.web.forms import imports
 
@@ -76,3 +81,36 @@ def test_private_cases_leave_only_with_a_tick_and_nothing_of_an_imported_run_is_
     there = owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/").content.decode()
     assert "1 private case may travel with it" in there
     assert 'value="repeat"' not in there
+
+
+NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/latency/", "/failures/")
+
+
+@pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 1e6, 0.0])
+def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
+    catalogue.load()
+    run = small_run()
+    members = members_of(bundle_of(run)[0])
+    for name in [name for name in members if name.startswith("evidence/trials/")]:
+        trial = json.loads(members[name])
+        trial["trial"]["cost"] = trial["steps"][0]["step"]["cost"] = cost
+        members[name] = json.dumps(trial).encode()
+    text = sent(owner_client, resealed(members))
+    copy = Run.objects.get(imported=True)
+    assert ("Figures outside their bounds count as unknown: cost (4)." in text) is (abs(cost) > 1e6)
+    assert set(copy.trials.values_list("cost", flat=True)) == {None if abs(cost) > 1e6 else cost}
+    assert failures_of(owner_client, copy, run) == []
+
+
+def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
+    catalogue.load()
+    poisoned, innocent = make_run(imported=True), make_run()
+    for run, cost in ((poisoned, 1.7e308), (innocent, 0.25)):
+        cell = make_cell(make_config(run))
+        for _ in range(2):
+            make_trial(cell, cost=cost)
+    recompute_all()
+    assert (poisoned.cells.get().cost, innocent.cells.get().cost) == (None, 0.5)
+    for page in NARROWED:
+        address = f"{page}?run={poisoned.pk}&a_run={poisoned.pk}&b_run={innocent.pk}"
+        assert owner_client.get(address).status_code == 200

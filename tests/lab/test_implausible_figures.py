@@ -1,0 +1,99 @@
+"""One endpoint that reports figures nobody can believe, beside an innocent one: both runs end, and every page shows
+both."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.engine.streams import streamed
+from tests.engine.wires.anthropic.events import event, events, message
+from tests.extremes import EXTREMES
+from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.web.visits import failures_of
+from toolbench.lab import catalogue
+from toolbench.lab.models import Cell, Run, Step, Trial
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completion
+
+pytestmark = pytest.mark.django_db(transaction=True)
+EACH = 2  # trials in which the same value is reported: their sums have to fit, too
+TOKENS = {
+    "prompt_tokens": "@",
+    "completion_tokens": "@",
+    "total_tokens": "@",
+    "prompt_tokens_details": {"cached_tokens": "@"},
+    "completion_tokens_details": {"reasoning_tokens": "@"},
+    "cost": "@",
+}
+CLAUDES = {
+    "input_tokens": "@",
+    "cache_read_input_tokens": "@",
+    "cache_creation_input_tokens": "@",
+    "output_tokens": "@",
+    "output_tokens_details": {"thinking_tokens": "@"},
+}
+
+
+def chat(asked: dict[str, Any]) -> bytes:
+    whole = completion({"role": "assistant", "content": "Done."}, usage=TOKENS, created="@").body
+    assert isinstance(whole, bytes)
+    return streamed(whole) if asked.get("stream") else whole
+
+
+def messages(asked: dict[str, Any]) -> bytes:
+    whole = message({"type": "text", "text": "Done."}, usage=CLAUDES)
+    whole["usage"] = CLAUDES
+    return b"".join(map(event, events(whole))) if asked.get("stream") else json.dumps(whole).encode()
+
+
+class Reports:
+    """Says "Done." with one value after the other in every figure of its usage."""
+
+    def __init__(self, body: Callable[[dict[str, Any]], bytes]) -> None:
+        self._body = body
+        self._asked: dict[bool, int] = {True: 0, False: 0}
+
+    def __call__(self, seen: Seen) -> Answer:
+        asked = seen.json()
+        stream = bool(asked.get("stream"))
+        literal = EXTREMES[self._asked[stream] // EACH % len(EXTREMES)]
+        self._asked[stream] += 1
+        head = {"content-type": "text/event-stream" if stream else "application/json", "connection": "close"}
+        return Answer(200, head, self._body(asked).replace(b'"@"', literal.encode()))
+
+
+def assert_bounded(run: Run) -> None:
+    tokens = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    rows: list[Any] = [*Trial.objects.filter(run=run), *Step.objects.filter(trial__run=run)]
+    for row in rows:
+        for name in tokens:
+            assert 0 <= (getattr(row, name, 0) or 0) <= 10**9, (row, name)
+        assert row.cost is None or 0 <= row.cost <= 10**6
+
+
+@pytest.mark.parametrize(("wire", "body"), [("chat", chat), ("anthropic", messages)])
+def test_implausible_figures_stop_no_other_run(
+    wire: str, body: Callable[[dict[str, Any]], bytes], owner_client: Client
+) -> None:
+    catalogue.load()
+    with ScriptedProvider(Reports(body)) as hostile, ScriptedProvider(plays_well) as friendly:
+        poisoned_model = scripted_model(hostile, "hostile", wire=wire)
+        innocent_model = scripted_model(friendly, "friendly")
+        many = {"scenarios": ("chat_only",), "streams": (False, True), "trials": EACH * len(EXTREMES)}
+        poisoned = launched(poisoned_model, **many)
+        innocent = launched(innocent_model, scenarios=("happy_path", "chat_only"), trials=2)
+        work(poisoned_model)
+        work(innocent_model)
+    for run in (poisoned, innocent):
+        run.refresh_from_db()
+        assert (run.state, run.trials.exclude(outcome="pass").count()) == (Run.State.FINISHED, 0)
+        assert failures_of(owner_client, run, innocent if run == poisoned else poisoned) == []
+    assert not Cell.objects.filter(stale=True).exists()
+    assert_bounded(poisoned)
+    facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]
+    told = [any(one["code"] == "usage_implausible" for one in found["findings"]) for found in facts]
+    plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in a chat, an object without the figures, too
+    assert len(told) == 2 * EACH * len(EXTREMES)
+    assert told.count(False) <= 2 * EACH * plausible
