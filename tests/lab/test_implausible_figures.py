@@ -92,6 +92,10 @@ def test_implausible_figures_stop_no_other_run(
         assert failures_of(owner_client, run, innocent if run == poisoned else poisoned) == []
     assert not Cell.objects.filter(stale=True).exists()
     assert_bounded(poisoned)
+    for trial in poisoned.trials.all():
+        page = owner_client.get(f"/trials/{trial.pk}/?step=1.response").content.decode()
+        step = trial.steps.select_related("body").get()
+        assert ("usage_implausible" in page) is (b"usage_implausible" in bytes(step.body.facts)), page
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]
     told = [any(one["code"] == "usage_implausible" for one in found["findings"]) for found in facts]
     plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in a chat, an object without the figures, too
