@@ -11,7 +11,7 @@ def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
     now = [0.0]
     done: list[str] = []
     schedule = Schedule(
-        (Job(lambda: done.append("often"), 2), Job(lambda: done.append("seldom"), 5)), clock=lambda: now[0]
+        (Job("a", lambda: done.append("often"), 2), Job("b", lambda: done.append("seldom"), 5)), clock=lambda: now[0]
     )
     assert schedule.tick() == 2
     now[0] = 2.5
@@ -31,7 +31,7 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
         raise error
 
     with caplog.at_level(logging.WARNING):
-        Schedule((Job(fail, 1), Job(lambda: done.append(1), 1))).tick()
+        Schedule((Job("a", fail, 1), Job("b", lambda: done.append(1), 1))).tick()
     assert done == [1]
     assert str(error) in caplog.text
 

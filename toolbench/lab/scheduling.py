@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import connection
 
+from toolbench.lab.counts.cells import retry_set_aside
 from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.liveness import beat
 from toolbench.lab.processes.waking import ask_for_a_beat
 from toolbench.lab.runs.local_run import ensure_local_run
@@ -17,19 +19,21 @@ from toolbench.lab.shifts.sweeping import sweep
 logger = logging.getLogger(__name__)
 
 LOCAL_RUN_SECONDS = 2.0
+RETRY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
 
 
 @dataclass(slots=True)
 class Job:
-    """Something done every so many seconds; due at once the first time."""
+    """Something done every so many seconds; due at once the first time. `name` stands on /health/ when it fails."""
 
+    name: str
     verb: Callable[[], object]
     seconds: float
     due: float = 0.0
 
 
 class Schedule:
-    """`tick` does what is due and returns at once. A job that fails is logged and done again in its turn."""
+    """`tick` does what is due and returns at once. A job that fails is logged, counted and done again in its turn."""
 
     def __init__(self, jobs: tuple[Job, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
@@ -45,20 +49,20 @@ class Schedule:
 
     def _do(self, job: Job) -> None:
         try:
-            job.verb()
+            with recorded(job.name):
+                job.verb()
         except AWAY as error:
             connection.close()
             logger.warning("The database is away: %s", error)
-        except Exception:
-            logger.exception("A periodic job failed")
 
 
 def standing_schedule() -> Schedule:
     return Schedule(
         (
-            Job(lambda: beat("scheduler"), settings.HEARTBEAT_SECONDS),
-            Job(ask_for_a_beat, settings.HEARTBEAT_SECONDS),
-            Job(sweep, settings.SWEEP_SECONDS),
-            Job(ensure_local_run, LOCAL_RUN_SECONDS),
+            Job("heartbeat", lambda: beat("scheduler"), settings.HEARTBEAT_SECONDS),
+            Job("asking workers for a heartbeat", ask_for_a_beat, settings.HEARTBEAT_SECONDS),
+            Job("retrying cells that were set aside", retry_set_aside, RETRY_SECONDS),
+            Job("sweeping", sweep, settings.SWEEP_SECONDS),
+            Job("preparing the first page's run", ensure_local_run, LOCAL_RUN_SECONDS),
         )
     )

@@ -1,4 +1,5 @@
-"""What Celery does: wake, distribute, tick. A task is an id and one verb."""
+"""What Celery does: wake, distribute, tick. A task is an id and one verb; an exception of it is logged and counted for
+/health/."""
 
 import gc
 from typing import Any
@@ -8,6 +9,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from toolbench.celery import app
 from toolbench.lab.probes.probing import work_probe
 from toolbench.lab.processes import liveness
+from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import BEAT, PROBE, REPLAY, SHIFT
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.shifts.roster import Roster
@@ -32,22 +34,26 @@ def stop_shifts(**_: Any) -> None:
 @app.task(name=SHIFT)
 def work_shift(provider_id: int) -> None:
     """One shift for the provider, unless this worker is at it already."""
-    roster.work(provider_id)
+    with recorded("a worker session", provider_id):
+        roster.work(provider_id)
 
 
 @app.task(name=PROBE)
 def probe(probe_id: int) -> None:
     """Carries out one probe, unless another worker is at it."""
-    work_probe(probe_id, roster.is_stopping)
+    with recorded("a probe"):
+        work_probe(probe_id, roster.is_stopping)
 
 
 @app.task(name=REPLAY)
 def replay(replay_id: int) -> None:
     """Works through a what-if or a re-judgement, unless another worker is at it."""
-    work_replay(replay_id)
+    with recorded("a replay"):
+        work_replay(replay_id)
 
 
 @app.task(name=BEAT)
 def beat() -> None:
     """Shows that this worker hears the broker and reaches the database."""
-    liveness.beat("worker")
+    with recorded("heartbeat"):
+        liveness.beat("worker")

@@ -1,16 +1,18 @@
 """Cells: counts derived from trials. A cell is marked stale by whoever changes one of its trials and recomputed from
 all of them by one idempotent statement; nothing is ever added to a count."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
 from toolbench.lab.counts.spending import DOLLARS, SPENT, price_columns, prices_of
-from toolbench.lab.counts.tallies import SUMMED
-from toolbench.lab.models import RunConfig
+from toolbench.lab.models import Cell, RunConfig
+
+logger = logging.getLogger(__name__)
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 CELLS_AT_ONCE = 500
@@ -34,67 +36,98 @@ COUNTS = (
     "type_calls", "enum_calls", "range_calls", "extra_calls", "ignored_calls", "answered_turns", "good_turns",
     "final_answers", "empty_finals", "arguments_asked", "arguments_right",
 )  # fmt: skip
-_ADDED_UP = ", ".join(f"sum({name}) FILTER (WHERE counted) AS {name}" for name in COUNTS)
-_SET = ", ".join(f'"{name}" = coalesce(d."{name}", 0)' for name in (*SUMMED, "behaviour_seen", "behaviour_asked"))
 
-# What is paid is counted whatever became of it. The cost of a cell is known when that of every trial is.
-_RECOMPUTE = f"""
-WITH tried AS (
+# How many trials of the cell are something: whatever a trial says, these are in range.
+_TRIAL_COUNTS = {
+    "queued": "count(*) FILTER (WHERE state = 'queued')",
+    "running": "count(*) FILTER (WHERE state = 'running')",
+    "passed": "count(*) FILTER (WHERE outcome = 'pass')",
+    "failed": "count(*) FILTER (WHERE outcome = 'fail')",
+    "infra": "count(*) FILTER (WHERE outcome = 'infra')",
+    "not_applicable": "count(*) FILTER (WHERE outcome = 'na')",
+    "cancelled": "count(*) FILTER (WHERE outcome = 'cancelled')",
+    "deadline_failed": "count(*) FILTER (WHERE outcome = 'fail' AND \"end\" = 'DEADLINE_EXCEEDED')",
+    "parity_passed": "count(*) FILTER (WHERE answered AND parity_pass)",
+    "parity_judged": "count(*) FILTER (WHERE answered AND parity_pass IS NOT NULL)",
+    "behaviour_seen": "count(*) FILTER (WHERE answered AND behaviour_seen)",
+    "behaviour_asked": "count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL)",
+    "distinct": "count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '')",
+    "first_attempt_passed": "count(*) FILTER (WHERE outcome = 'pass' AND output_retries = 0)",
+    "error_trials": "count(*) FILTER (WHERE answered AND failed_calls > 0)",
+    "recovered_trials": "count(*) FILTER (WHERE outcome = 'pass' AND failed_calls > 0)",
+    "called_rightly": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers > 0)",
+    "called_needlessly": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers > 0)",
+    "call_missed": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers = 0)",
+    "rightly_silent": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers = 0)",
+    "added_by_hand": "count(*) FILTER (WHERE added_by_hand)",
+    "errors_retried": "count(*) FILTER (WHERE errors_retried > 0)",
+    "late_passes": "count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass')",
+    "saturated": "count(*) FILTER (WHERE client_lag_ms > %(lag)s)",
+}
+
+# What is added up or picked out of what trials say, and may be out of range. What is paid is counted whatever became of
+# it. The cost of a cell is known when that of every trial is.
+_SUMS = {
+    **{name: f"sum({name}) FILTER (WHERE counted)" for name in COUNTS},
+    "requests": "sum(tried.requests + coalesce(spent.requests, 0))",
+    "retries": "sum(tried.retries + coalesce(spent.retries, 0))",
+    "input_tokens": "sum(tried.input_tokens + coalesce(spent.input_tokens, 0))",
+    "output_tokens": "sum(tried.output_tokens + coalesce(spent.output_tokens, 0))",
+    "cached_tokens": "sum(cached_tokens)",
+    "reasoning_tokens": "sum(reasoning_tokens)",
+}
+_PICKED = {
+    "prompt_version": "max(prompt_version)",
+    "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
+    "first_token_p50_ms": "percentile_cont(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
+    "p50_ms": "percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "p95_ms": "percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "upstreams": "jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '')",
+}
+_BLANK = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
+_UNKNOWN = {name: getattr(Cell(), name) for name in (*_SUMS, *_PICKED)}
+
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
+
+
+def _assigned(columns: Mapping[str, str], blank: str = "0") -> str:
+    """A cell without trials has no row in `derived`; its columns are blank."""
+    return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK.get(name, blank)})' for name in columns)
+
+
+_TRIED = """
+tried AS (
     SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
         state = 'done' AND outcome <> 'cancelled' AS counted
     FROM lab_trial WHERE cell_id = ANY(%(cells)s)
-), spent AS ({SPENT}), paid AS (
+)"""
+
+_FROM_DERIVED = """
+FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
+WHERE cell.id = wanted.id
+"""
+
+_RECOMPUTE = f"""
+WITH {_TRIED}, spent AS ({SPENT}), paid AS (
     SELECT tried.id, {DOLLARS} AS dollars,
         outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
     FROM tried LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
         ON price.config = tried.config_id
 ), derived AS (
-    SELECT cell_id,
-        count(*) FILTER (WHERE state = 'queued') AS queued,
-        count(*) FILTER (WHERE state = 'running') AS running,
-        count(*) FILTER (WHERE outcome = 'pass') AS passed,
-        count(*) FILTER (WHERE outcome = 'fail') AS failed,
-        count(*) FILTER (WHERE outcome = 'infra') AS infra,
-        count(*) FILTER (WHERE outcome = 'na') AS not_applicable,
-        count(*) FILTER (WHERE outcome = 'cancelled') AS cancelled,
-        count(*) FILTER (WHERE outcome = 'fail' AND "end" = 'DEADLINE_EXCEEDED') AS deadline_failed,
-        count(*) FILTER (WHERE answered AND parity_pass) AS parity_passed,
-        count(*) FILTER (WHERE answered AND parity_pass IS NOT NULL) AS parity_judged,
-        count(*) FILTER (WHERE answered AND behaviour_seen) AS behaviour_seen,
-        count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL) AS behaviour_asked,
-        count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '') AS "distinct",
-        count(*) FILTER (WHERE outcome = 'pass' AND output_retries = 0) AS first_attempt_passed,
-        {_ADDED_UP},
-        count(*) FILTER (WHERE answered AND failed_calls > 0) AS error_trials,
-        count(*) FILTER (WHERE outcome = 'pass' AND failed_calls > 0) AS recovered_trials,
-        count(*) FILTER (WHERE answered AND call_expected AND calling_answers > 0) AS called_rightly,
-        count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers > 0) AS called_needlessly,
-        count(*) FILTER (WHERE answered AND call_expected AND calling_answers = 0) AS call_missed,
-        count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers = 0) AS rightly_silent,
-        sum(tried.requests + coalesce(spent.requests, 0)) AS requests,
-        sum(tried.retries + coalesce(spent.retries, 0)) AS retries,
-        sum(tried.input_tokens + coalesce(spent.input_tokens, 0)) AS input_tokens,
-        sum(tried.output_tokens + coalesce(spent.output_tokens, 0)) AS output_tokens,
-        sum(cached_tokens) AS cached_tokens,
-        sum(reasoning_tokens) AS reasoning_tokens,
-        percentile_cont(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered) AS first_token_p50_ms,
-        max(prompt_version) AS prompt_version,
-        CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END AS cost,
-        percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p50_ms,
-        percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered) AS p95_ms,
-        count(*) FILTER (WHERE added_by_hand) AS added_by_hand,
-        count(*) FILTER (WHERE errors_retried > 0) AS errors_retried,
-        count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass') AS late_passes,
-        count(*) FILTER (WHERE client_lag_ms > %(lag)s) AS saturated,
-        jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '') AS upstreams
+    SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}
     FROM tried LEFT JOIN spent USING (id) JOIN paid USING (id) GROUP BY cell_id
 )
-UPDATE lab_cell AS cell SET stale = false, {_SET}, cost = d.cost, p50_ms = d.p50_ms, p95_ms = d.p95_ms,
-    first_token_p50_ms = d.first_token_p50_ms, prompt_version = coalesce(d.prompt_version, ''),
-    upstreams = coalesce(d.upstreams, '[]'::jsonb)
-FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
-WHERE cell.id = wanted.id
+UPDATE lab_cell AS cell SET stale = false, compute_error = '', {_assigned(_TRIAL_COUNTS)}, {_assigned(_SUMS)},
+    {_assigned(_PICKED, "NULL")}
+{_FROM_DERIVED}
+"""
+
+_COUNT_TRIALS = f"""
+WITH {_TRIED}, derived AS (SELECT cell_id, {_listed(_TRIAL_COUNTS)} FROM tried GROUP BY cell_id)
+UPDATE lab_cell AS cell SET stale = false, {_assigned(_TRIAL_COUNTS)} {_FROM_DERIVED}
 """
 
 
@@ -142,16 +175,41 @@ def _recompute_stale(locking: str, *, after: int, run_id: int | None, limit: int
 
 
 def recompute(cells: Sequence[int]) -> None:
-    """Cells whose rows this transaction has made or locked."""
+    """Derive the figures of these cells anew. Call it in the transaction that made or locked their rows.
+
+    A cell whose sums the database refuses, for being out of range, is set aside: its trials are counted, its sums are
+    unknown, `compute_error` says why, and it is no longer stale. The other cells are computed as if it were not there.
+    """
     if not cells:
         return
     configs, asked, answered = price_columns(prices_of(RunConfig.objects.filter(cells__in=cells)))
-    given: dict[str, Any] = {
-        "cells": list(cells),
-        "lag": SATURATED_LAG_MS,
-        "priced": configs,
-        "input": asked,
-        "output": answered,
-    }
+    prices: dict[str, Any] = {"priced": configs, "input": asked, "output": answered}
+    _recompute(list(cells), {"lag": SATURATED_LAG_MS, **prices})
+
+
+def _recompute(cells: list[int], given: Mapping[str, Any]) -> None:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_RECOMPUTE, {**given, "cells": cells})
+    except (DataError, IntegrityError) as error:
+        if len(cells) == 1:
+            _set_aside(cells, given, str(error).partition("\n")[0])
+            return
+        middle = len(cells) // 2
+        _recompute(cells[:middle], given)
+        _recompute(cells[middle:], given)
+
+
+def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
+    logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cells, why)
     with connection.cursor() as cursor:
-        cursor.execute(_RECOMPUTE, given)
+        cursor.execute(_COUNT_TRIALS, {"lag": given["lag"], "cells": cells})
+    Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN)
+
+
+def retry_set_aside() -> int:
+    """Mark every cell that was set aside as stale, so that the next sweep tries it again; return how many."""
+    cells = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
+    with transaction.atomic():
+        mark_stale(cells)
+    return len(cells)

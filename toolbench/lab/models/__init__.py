@@ -4,6 +4,7 @@ from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
 from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
 from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
+from toolbench.lab.models.job_failures import JobFailure
 from toolbench.lab.models.judgements import Judgement, Replay
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
@@ -18,6 +19,7 @@ __all__ = [
     "DecisionRecord",
     "History",
     "HistoryTurn",
+    "JobFailure",
     "Judgement",
     "Model",
     "Preset",

@@ -3,6 +3,16 @@
 from django.conf import settings
 from django.db import models
 
+LARGEST_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over cells would leave the range of floats
+
+
+def _in_range(*names: str) -> models.Q:
+    """Condition that each of these columns is unknown or a number from 0 to `LARGEST_FIGURE`; NaN is neither."""
+    found = models.Q()
+    for name in names:
+        found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", LARGEST_FIGURE))
+    return found
+
 
 class Run(models.Model):
     """One launch. Everything that decides its outcome is frozen here and in its configurations."""
@@ -107,6 +117,7 @@ class Cell(models.Model):
     deterministic = models.BooleanField(default=False)  # temperature 0: repeats need not be independent
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
+    compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; blank where they are known
     error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
     decided = models.CharField(max_length=12, blank=True)  # what ended it (lab/runs/until.py); blank while undecided
 
@@ -175,6 +186,12 @@ class Cell(models.Model):
         indexes = [
             models.Index(fields=["run", "scenario"]),
             models.Index(fields=["id"], name="stale_cells", condition=models.Q(stale=True)),
+            models.Index(fields=["id"], name="cells_set_aside", condition=~models.Q(compute_error="")),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=_in_range("cost", "first_token_p50_ms", "p50_ms", "p95_ms"), name="cell_figures_in_range"
+            )
         ]
 
     def __str__(self) -> str:

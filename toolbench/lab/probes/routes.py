@@ -3,6 +3,7 @@
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known}; {} for a method that was
 named."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,7 +22,10 @@ from toolbench.lab.planning.policy_hash import policy_hash
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.support import after_probe
 from toolbench.lab.probes.capabilities import effective_of
+from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake
+
+logger = logging.getLogger(__name__)
 
 ROUTING = "routing"
 NO_METHOD = "none"  # of a configuration that waited for one
@@ -99,9 +103,14 @@ def settle(model_id: int) -> int:
 
 
 def settle_all() -> int:
-    """For all that wait although no probe is open: a wake-up was lost."""
+    """For all that wait although no probe is open: a wake-up was lost. A model that cannot be settled does not stop the
+    others: it is logged and counted."""
     waiting = RunConfig.objects.filter(method=AUTO, model__isnull=False).exclude(run__state__in=_WAITING_NO_MORE)
-    return sum(settle(model_id) for model_id in set(waiting.values_list("model_id", flat=True)) if model_id)
+    decided = 0
+    for model_id in set(waiting.values_list("model_id", flat=True)) - {None}:
+        with recorded("choosing methods after a probe"):
+            decided += settle(model_id)
+    return decided
 
 
 def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
@@ -110,6 +119,10 @@ def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, An
         columns, why_not = _decided(config, effective)
     except PolicyError as error:
         columns, why_not = {"method": NO_METHOD}, f"Its settings are not taken any more: {error}"
+    except Exception as error:
+        logger.exception("The method of configuration %s could not be chosen", config.pk)
+        columns = {"method": NO_METHOD}
+        why_not = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
     RunConfig.objects.filter(pk=config.pk, method=AUTO).update(**columns, **support)
     if why_not:
         _refuse(config, why_not)

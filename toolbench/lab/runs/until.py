@@ -15,6 +15,7 @@ from toolbench.lab.counts.cells import recompute
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.launching.launching import planned_trial, seed_from
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.queueing import queue_trials
 
@@ -43,13 +44,18 @@ ORDER BY run.id, cell.id
 
 
 def look_at_undecided() -> int:
-    """Decides what can be decided and queues the next round of the rest; returns how many trials it queued."""
+    """Decides what can be decided and queues the next round of the rest; returns how many trials it queued. A run that
+    cannot be looked at does not stop the others: it is logged and counted."""
     with connection.cursor() as cursor:
         cursor.execute(_AT_REST)
         resting: dict[int, list[int]] = defaultdict(list)
         for run_id, cell_id in cursor.fetchall():
             resting[run_id].append(cell_id)
-    return sum(_look(run_id, cells) for run_id, cells in resting.items())
+    queued = 0
+    for run_id, cells in resting.items():
+        with recorded("continuing undecided runs"):
+            queued += _look(run_id, cells)
+    return queued
 
 
 def _look(run_id: int, cell_ids: list[int]) -> int:

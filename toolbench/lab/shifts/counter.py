@@ -1,15 +1,19 @@
 """Where a shift fetches its trials: claims them and reads what is needed to run them, in the database thread."""
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.lab.models import Provider
+from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.liveness import process_name
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import ClaimedTrial, claim
 from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach
 from toolbench.lab.trials.slots import Free
+
+logger = logging.getLogger(__name__)
 
 AT_ONCE = 64
 REACH_SECONDS = 1.0  # for so long a provider's address and key are taken as read
@@ -18,12 +22,25 @@ REACH_SECONDS = 1.0  # for so long a provider's address and key are taken as rea
 @dataclass(frozen=True, slots=True)
 class Handed:
     """Claimed trials with their configurations by id, and how their provider is reached; `more` when there may be
-    more to claim at once."""
+    more to claim at once. A configuration that cannot be read is missing."""
 
     trials: tuple[ClaimedTrial, ...]
     configs: Mapping[int, FrozenConfig]
     reach: Reach
     more: bool
+
+
+def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
+    """Read frozen configurations. One that cannot be read is logged and missing in the answer."""
+    try:
+        return frozen_configs(ids)
+    except AWAY:
+        raise
+    except Exception:
+        if len(ids) == 1:
+            logger.exception("Configuration %s cannot be read: its trials end as internal errors", *ids)
+            return {}
+        return {pk: config for one in ids for pk, config in _read_configs([one]).items()}
 
 
 class Counter:
@@ -44,7 +61,7 @@ class Counter:
         trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker, free=free)
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
-            self._configs |= frozen_configs(unknown)
+            self._configs |= _read_configs(sorted(unknown))
         return Handed(trials, self._configs, to, more=len(trials) == AT_ONCE)
 
     def _reach_now(self) -> Reach | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,7 +11,9 @@ from uuid import UUID
 from django.conf import settings
 
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.liveness import beat
+from toolbench.lab.shifts.background import Job, Pauses, keep_running
 from toolbench.lab.shifts.counter import Counter, Handed
 from toolbench.lab.shifts.sweeping import look, sweep
 from toolbench.lab.trials.claiming import ClaimedTrial, has_work, renew
@@ -29,6 +31,9 @@ IDLE_SECONDS = 0.3  # between two looks at a queue that gives nothing
 GATHER_SECONDS = 0.03  # from a slot that is free to the claim, for others to come free
 LOOK_SECONDS = 0.8  # between two looks at the states of runs
 LAG_SECONDS = 0.1
+CLAIMING = "claiming trials"
+TRIAL = "a trial"
+ENDING = "ending a worker session"
 STOP_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
 
 
@@ -83,27 +88,59 @@ class Shift:
         try:
             async with Door() as door, self._background() as group:
                 bench = Bench(self._provider_id, door, self._database, self._writer, self._permits, self._slots)
-                until = time.monotonic() + self._terms.seconds
-                while time.monotonic() < until and not self._terms.stopping():
-                    if not await self._claim(bench, group):
-                        break
+                await self._claim_until_over(bench, group)
                 if self._reached:
-                    with suppress(*AWAY):
-                        await self._database.run(self._terms.over)
+                    await self._attempt(self._terms.over)
                 await self._drain()
         finally:
             await self._storing.close()
             await self._database.close()
         return self._ended
 
+    def jobs(self) -> Mapping[str, Job]:
+        """What runs in the background of a session, by name. A job never returns; each is cancelled at the end."""
+        return {
+            "storing steps and outcomes": self._writer.run,
+            "reserving requests": self._permits.run,
+            "heartbeat": self._beat,
+            "renewing leases": self._renew,
+            "looking at runs": self._look,
+            "sweeping": self._sweep,
+            "measuring lag": self._measure_lag,
+        }
+
     @asynccontextmanager
     async def _background(self) -> AsyncIterator[asyncio.TaskGroup]:
         async with asyncio.TaskGroup() as group:
-            steady = (self._writer.run(), self._permits.run(), self._beat(), self._look(), self._measure_lag())
-            tasks = [group.create_task(work) for work in steady]
+            running = [keep_running(name, job, self._note) for name, job in self.jobs().items()]
+            tasks = [group.create_task(job) for job in running]
             yield group
             for task in tasks:
                 task.cancel()
+
+    async def _note(self, job: str, error: Exception) -> None:
+        try:
+            await self._database.run(count_failure, job, error, self._provider_id)
+        except AWAY:
+            logger.error("The database is away; a failure is not counted: %s", job, exc_info=error)
+
+    async def _attempt(self, verb: Callable[[], object]) -> None:
+        """Run a verb that the end of a session can do without: the sweep makes it good."""
+        try:
+            with suppress(*AWAY):
+                await self._database.run(verb)
+        except Exception as error:
+            await self._note(ENDING, error)
+
+    async def _claim_until_over(self, bench: Bench, group: asyncio.TaskGroup) -> None:
+        """Claim and start trials until the time is over, a stop is asked for or no work is left."""
+        until, pauses, more = time.monotonic() + self._terms.seconds, Pauses(), True
+        while more and time.monotonic() < until and not self._terms.stopping():
+            try:
+                more = await self._claim(bench, group)
+            except Exception as error:
+                await self._note(CLAIMING, error)
+                await pauses.wait()
 
     async def _claim(self, bench: Bench, group: asyncio.TaskGroup) -> bool:
         """Claims once and starts what it got; waits when there was little. False when nothing is left to do."""
@@ -136,6 +173,10 @@ class Shift:
             ended = await held.run(handed.configs[trial.config_id], handed.reach)
         except asyncio.CancelledError:
             ended = False
+        except Exception as error:
+            held.fail(error)
+            ended = True
+            await self._note(TRIAL, error)
         if not ended:
             self._writer.put_back(Returned(trial.id, trial.lease, unused=held.gate.ahead))
         self._slots.end(trial.lease)
@@ -168,14 +209,18 @@ class Shift:
                     task.cancel()
             self._slots.freed.clear()
             await self._wait()
-        with suppress(*AWAY):
-            await self._database.run(sweep)
+        await self._attempt(sweep)
 
     async def _beat(self) -> None:
-        """Keeps the leases, and shows that this worker is alive."""
         while True:
             with suppress(*AWAY):
                 await self._database.run(beat, "worker", loop_lag_ms=self._lag.take())
+            await asyncio.sleep(settings.HEARTBEAT_SECONDS)
+
+    async def _renew(self) -> None:
+        """Keep the leases of the trials in flight; give up those that were lost."""
+        while True:
+            with suppress(*AWAY):
                 held = [(held.trial.id, held.trial.lease) for held in self._held.values()]
                 if held:
                     self._give_up({lease for _, lease in held} - await self._database.run(renew, held))
@@ -189,17 +234,19 @@ class Shift:
                 logger.warning("Trial %s: its lease was lost, it is given up", held.trial.id)
 
     async def _look(self) -> None:
-        """Hears of cancels, ends runs and recomputes cells; sweeps now and then."""
-        swept = time.monotonic()
+        """Every 0.8 s, pass on cancellations, finish runs and recompute cells."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             with suppress(*AWAY):
                 runs = {held.trial.run_id for held in self._held.values()}
                 for run_id in await self._storing.run(look, runs):
                     self._cancels[run_id].set()
-                if time.monotonic() - swept > settings.SWEEP_SECONDS:
-                    swept = time.monotonic()
-                    await self._storing.run(sweep)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(settings.SWEEP_SECONDS)
+            with suppress(*AWAY):
+                await self._storing.run(sweep)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,13 +1,15 @@
 """Making good what was lost: leases of killed workers, wake-ups, counts. Safe to run anywhere, any time, by many."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection, transaction
 
 from toolbench.lab.counts.cells import mark_stale, recompute_stale
 from toolbench.lab.probes.probe_storing import queue_lost
 from toolbench.lab.probes.routes import settle_all
+from toolbench.lab.processes.job_failures import forget_failures, recorded
 from toolbench.lab.processes.waking import wake, wake_probes, wake_replays
 from toolbench.lab.replays.replay_queue import waiting_replays
 from toolbench.lab.runs.until import look_at_undecided
@@ -44,9 +46,17 @@ _FORGET = (
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a sweep or a look. `job` names it on /health/ when it fails; the other parts are done all the same."""
+
+    job: str
+    verb: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """What a sweep did: trials queued again, trials ended unbegun, runs paused at a cap, runs finished, cells
-    recomputed, providers woken."""
+    recomputed, providers woken. A part that failed did nothing."""
 
     expired: int
     ended: int
@@ -57,34 +67,41 @@ class Swept:
 
 
 def sweep() -> Swept:
-    expired = _expire()
-    ended = cancel_queued() + end_orphans()
-    look_at_undecided()
-    recomputed = recompute_stale(_CELLS_PER_SWEEP)
-    paused = len(pause_spent())
-    finished = len(finish_runs())
-    reopen_runs()
-    _forget()
-    wake_probes(queue_lost())
-    wake_replays(waiting_replays())
-    settle_all()
-    waiting = providers_waiting()
-    wake(waiting)
-    return Swept(expired, ended, paused, finished, recomputed, waiting)
+    """Raises one of AWAY when the database cannot be reached."""
+    did = _do(SWEEP)
+    return Swept(
+        expired=did.get(_REQUEUE.job, 0),
+        ended=did.get(_CANCEL.job, 0) + did.get(_ORPHANS.job, 0),
+        paused=len(did.get(_PAUSE.job, ())),
+        finished=len(did.get(_FINISH.job, ())),
+        recomputed=did.get(_RECOMPUTE.job, 0),
+        woken=did.get(_WAKE.job, ()),
+    )
 
 
 def look(run_ids: Collection[int]) -> tuple[int, ...]:
     """The small sweep of a shift: continues open cells, ends runs, recomputes cells, and gives those of `run_ids` that
-    are cancelled."""
+    are cancelled. Raises one of AWAY when the database cannot be reached."""
+    hear = Part("hearing of cancelled runs", lambda: _cancelled(run_ids))
+    did = _do((hear, *LOOK))
+    return tuple(did.get(hear.job, ()))
+
+
+def _do(parts: Iterable[Part]) -> dict[str, Any]:
+    """Do every part; give what came of those that did not fail, by job."""
+    did: dict[str, Any] = {}
+    for part in parts:
+        with recorded(part.job):
+            did[part.job] = part.verb()
+    return did
+
+
+def _cancelled(run_ids: Collection[int]) -> tuple[int, ...]:
     with connection.cursor() as cursor:
         cursor.execute(_CANCELLED, [list(run_ids)])
         cancelled = tuple(row[0] for row in cursor.fetchall())
     if cancelled:
         cancel_queued()
-    look_at_undecided()
-    pause_spent()
-    recompute_stale(_CELLS_PER_LOOK)
-    finish_runs()
     return cancelled
 
 
@@ -108,3 +125,43 @@ def _forget() -> None:
     with connection.cursor() as cursor:
         for statement in _FORGET:
             cursor.execute(statement)
+    forget_failures()
+
+
+def _wake_waiting() -> tuple[int, ...]:
+    waiting = providers_waiting()
+    wake(waiting)
+    return waiting
+
+
+_REQUEUE = Part("requeueing lost trials", _expire)
+_CANCEL = Part("ending cancelled trials", cancel_queued)
+_ORPHANS = Part("ending trials of deleted providers", end_orphans)
+_RECOMPUTE = Part("recomputing cells", lambda: recompute_stale(_CELLS_PER_SWEEP))
+_WAKE = Part("waking providers", _wake_waiting)
+_UNDECIDED = Part("continuing undecided runs", look_at_undecided)
+_PAUSE = Part("pausing runs at a limit", pause_spent)
+_FINISH = Part("finishing runs", finish_runs)
+
+# In this order: what ends trials comes before what counts them, and that before what ends runs.
+SWEEP = (
+    _REQUEUE,
+    _CANCEL,
+    _ORPHANS,
+    _UNDECIDED,
+    _RECOMPUTE,
+    _PAUSE,
+    _FINISH,
+    Part("reopening runs", reopen_runs),
+    Part("forgetting old rows", _forget),
+    Part("waking probes", lambda: wake_probes(queue_lost())),
+    Part("waking replays", lambda: wake_replays(waiting_replays())),
+    Part("choosing methods after a probe", settle_all),
+    _WAKE,
+)
+LOOK = (
+    _UNDECIDED,
+    _PAUSE,
+    Part(_RECOMPUTE.job, lambda: recompute_stale(_CELLS_PER_LOOK)),
+    _FINISH,
+)

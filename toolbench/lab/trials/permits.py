@@ -41,13 +41,25 @@ class Permits:
             raise Stopped(reason)
 
     async def run(self) -> None:
-        """Answers until it is cancelled."""
+        """Answers until it is cancelled. A run whose requests cannot be counted ends those trials that ask, by the
+        exception, and no others. Raises the first such exception once every run was answered."""
         while True:
             await self._asked.wait()
             self._asked.clear()
             waiting, self._waiting = self._waiting, defaultdict(list)
-            for run_id, answers in waiting.items():
-                _tell(answers, await self._reserve(run_id, len(answers)))
+            failed = [error for run_id, answers in waiting.items() if (error := await self._answer(run_id, answers))]
+            if failed:
+                raise failed[0]
+
+    async def _answer(self, run_id: int, answers: list[_Waiting]) -> Exception | None:
+        try:
+            _tell(answers, await self._reserve(run_id, len(answers)))
+        except Exception as error:
+            for answer in answers:
+                if not answer.done():
+                    answer.set_exception(error)
+            return error
+        return None
 
     async def _reserve(self, run_id: int, wanted: int) -> Granted:
         while True:

@@ -1,7 +1,7 @@
 """Writing what happened: steps as they finish, verdicts at the end, in batches, every write fenced by its lease.
 
 Columns travel as one JSON parameter per statement and bodies as arrays of bytes, so that a batch of any size is two
-statements. A batch that the database refuses for its data is split until the bad row stands alone; that row is then
+statements. A batch that cannot be stored for what is in it is split until the bad row stands alone; that row is then
 written without what a model said."""
 
 import json
@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.db import DataError, connection, transaction
+from django.db import connection, transaction
 from psycopg import Cursor
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
 from toolbench.lab.processes import statements
+from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.statements import together
 from toolbench.lab.steps import causes
 from toolbench.lab.steps.figures import AnyStep
@@ -188,7 +189,9 @@ def write(batch: Batch) -> set[int]:
     try:
         with transaction.atomic():
             done = _write_whole(batch)
-    except (DataError, ValueError) as error:
+    except AWAY:
+        raise
+    except Exception as error:
         with transaction.atomic():  # all parts or none, so that the whole can be written again
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
@@ -224,8 +227,16 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
     for step in batch.steps:
         with connection.wrap_database_errors:
             _write_steps([step], bare=True)  # no answer, no tokens
+    bare, empty = map(_bare_outcome, batch.outcomes), map(_empty_outcome, batch.outcomes)
+    try:
+        with transaction.atomic():
+            return _write_whole(Batch(outcomes=list(bare), returned=batch.returned))
+    except AWAY:
+        raise
+    except Exception as refused:
+        logger.error("Nor can it be stored so; it is stored as an internal error: %s", refused)
     with transaction.atomic():
-        return _write_whole(Batch(outcomes=list(map(_bare_outcome, batch.outcomes)), returned=batch.returned))
+        return _write_whole(Batch(outcomes=list(empty), returned=batch.returned))
 
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
@@ -252,6 +263,16 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     """The outcome with its counts, without texts and times."""
     words = ("outcome", "end", "failure_class", "category", "cause")
-    kept = {name: value for name, value in outcome.columns.items() if isinstance(value, int) or name in words}
+    kept = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in words}
     sentence = "The verdict's texts could not be stored."
     return replace(outcome, columns={**kept, "sentence": sentence})
+
+
+def _empty_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+    """An internal error in place of the outcome: nothing of what it says."""
+    said = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
+    return replace(outcome, columns={**said, "sentence": "The verdict could not be stored."})
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**31

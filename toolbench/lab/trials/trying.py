@@ -29,6 +29,8 @@ from toolbench.providers.driving import World, drive
 
 logger = logging.getLogger(__name__)
 
+INTERNAL_ERROR = "our_error"  # failure class
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -83,7 +85,7 @@ class Try:
             self.refuse("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
             logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
-            self.refuse("our_error", f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+            self.refuse(INTERNAL_ERROR, _internal_error(error))
         return True
 
     async def _drive(self, plan: TrialPlan) -> bool:
@@ -122,6 +124,11 @@ class Try:
             }
         )
 
+    def fail(self, error: Exception) -> None:
+        """End the trial as an internal error, without reading its steps: reading them may be what failed."""
+        refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
+        self._end({**refused, "category": "EXCEPTION", "sentence": _internal_error(error)})
+
     def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
         return World(
             endpoint=plan.endpoint,
@@ -151,6 +158,10 @@ class Try:
 
     def _end(self, columns: JsonObject) -> None:
         self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))
+
+
+def _internal_error(error: Exception) -> str:
+    return f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
 
 
 def _sent_something(ended: Ended) -> bool:

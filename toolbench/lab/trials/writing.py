@@ -48,13 +48,19 @@ class Writer:
         self._something.set()
 
     async def run(self) -> None:
-        """Writes until it is cancelled."""
+        """Writes until it is cancelled. Raises what the writing raises, but for AWAY; the batch is kept, and written
+        by the next call."""
         while True:
             await self._something.wait()
             await asyncio.sleep(GATHER_SECONDS)
             self._something.clear()
             while self._steps or self._outcomes or self._returned:
-                await self._write(self._take())
+                batch = self._take()
+                try:
+                    await self._write(batch)
+                except Exception:
+                    self._put_back(batch)
+                    raise
 
     async def _write(self, batch: Batch) -> None:
         while True:
@@ -66,6 +72,11 @@ class Writer:
                 continue
             self._settled([item.lease for item in batch.let_go], len(done))
             return
+
+    def _put_back(self, batch: Batch) -> None:
+        """Take the batch up again, before anything newer."""
+        self._steps[:0], self._outcomes[:0], self._returned[:0] = batch.steps, batch.outcomes, batch.returned
+        self._something.set()
 
     def _take(self) -> Batch:
         """The oldest steps, as many as make a batch; ends only once no step is left that came before them."""
