@@ -1,9 +1,11 @@
 import logging
+from functools import partial
 
 import pytest
 from django.db import OperationalError
 
-from toolbench.lab.models import Process
+from tests.factories import make_cell, make_config, make_run
+from toolbench.lab.models import JobFailure, Process
 from toolbench.lab.scheduling import Job, Schedule, standing_schedule
 
 
@@ -34,6 +36,34 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
         Schedule((Job("a", fail, 1), Job("b", lambda: done.append(1), 1))).tick()
     assert done == [1]
     assert str(error) in caplog.text
+    assert JobFailure.objects.get().job == "a"
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.django_db(transaction=True)
+def test_each_job_of_the_schedule_may_fail_alone(place: int) -> None:
+    schedule = standing_schedule()
+    done: set[str] = set()
+    assert len(schedule.jobs) == 5
+    for number, job in enumerate(schedule.jobs):
+        job.verb = partial(_fail_or_do, number == place, done, job.name)
+    schedule.tick()
+    assert {job.name for job in schedule.jobs} - done == {schedule.jobs[place].name}
+    assert JobFailure.objects.get().job == schedule.jobs[place].name
+
+
+def _fail_or_do(fails: bool, done: set[str], name: str) -> None:
+    if fails:
+        raise KeyError("injected")
+    done.add(name)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_cell_set_aside_is_tried_again_at_the_start() -> None:
+    cell = make_cell(make_config(make_run()), compute_error="bigint out of range", stale=False)
+    standing_schedule().tick()
+    cell.refresh_from_db()
+    assert (cell.compute_error, cell.stale) == ("", False)
 
 
 @pytest.mark.django_db(transaction=True)

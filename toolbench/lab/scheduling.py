@@ -36,16 +36,16 @@ class Schedule:
     """`tick` does what is due and returns at once. A job that fails is logged, counted and done again in its turn."""
 
     def __init__(self, jobs: tuple[Job, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._jobs = jobs
+        self.jobs = jobs
         self._clock = clock
 
     def tick(self) -> float:
         """Returns the seconds until the next job."""
-        for job in self._jobs:
+        for job in self.jobs:
             if job.due <= self._clock():
                 job.due = self._clock() + job.seconds
                 self._do(job)
-        return max(0.0, min(job.due for job in self._jobs) - self._clock())
+        return max(0.0, min(job.due for job in self.jobs) - self._clock())
 
     def _do(self, job: Job) -> None:
         try:

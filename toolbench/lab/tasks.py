@@ -9,7 +9,7 @@ from celery.signals import worker_ready, worker_shutting_down
 from toolbench.celery import app
 from toolbench.lab.probes.probing import work_probe
 from toolbench.lab.processes import liveness
-from toolbench.lab.processes.job_failures import recorded
+from toolbench.lab.processes.job_failures import SESSION, recorded
 from toolbench.lab.processes.waking import BEAT, PROBE, REPLAY, SHIFT
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.shifts.roster import Roster
@@ -34,7 +34,7 @@ def stop_shifts(**_: Any) -> None:
 @app.task(name=SHIFT)
 def work_shift(provider_id: int) -> None:
     """One shift for the provider, unless this worker is at it already."""
-    with recorded("a worker session", provider_id):
+    with recorded(SESSION, provider_id):
         roster.work(provider_id)
 
 

@@ -7,7 +7,16 @@ from toolbench.evals.statistics.rounding import half_up, written
 
 @pytest.mark.parametrize(
     ("number", "places", "expected"),
-    [(92.5, 0, "93"), (91.5, 0, "92"), (0.5, 0, "1"), (62.25, 1, "62.3"), (2.675, 2, "2.68"), (1e-9, 0, "0")],
+    [
+        (92.5, 0, "93"),
+        (91.5, 0, "92"),
+        (0.5, 0, "1"),
+        (62.25, 1, "62.3"),
+        (2.675, 2, "2.68"),
+        (1e-9, 0, "0"),
+        (1e30, 1, f"{1e30:.1f}"),
+        (1.7e308, 0, f"{1.7e308:.0f}"),
+    ],
 )
 def test_halves_go_up_at_every_place(number: float, places: int, expected: str) -> None:
     assert written(number, places) == expected

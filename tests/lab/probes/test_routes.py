@@ -1,8 +1,11 @@
 import pytest
 
 from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
+from toolbench.engine.capabilities.record import Effective
 from toolbench.lab.launching.expansion import expand
-from toolbench.lab.models import Model, Probe, Run, RunConfig, Trial
+from toolbench.lab.models import JobFailure, Model, Probe, Run, RunConfig, Trial
+from toolbench.lab.probes import routes
+from toolbench.lab.probes.capabilities import effective_of
 from toolbench.lab.probes.probing import work_probe
 from toolbench.lab.probes.routes import settle, settle_all
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, fails, says
@@ -186,3 +189,34 @@ def test_settings_that_this_version_no_longer_takes_end_their_own_trials_alone(
     assert trial is not None
     assert (trial.state, trial.outcome) == ("done", "na")
     assert trial.sentence.startswith("Its settings are not taken any more: profile: a_key_of_before")
+
+
+def test_configuration_that_cannot_be_read_leaves_the_others(model: Model) -> None:
+    bad, good = launched(model, methods=("auto",)), launched(model, methods=("auto",))
+    bad.configs.update(layers=[["a layer without a patch"]])
+    Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
+
+    assert settle_all() == 2
+    assert (bad.configs.get().method, good.configs.get().method) == ("none", "native")
+    trial = bad.trials.first()
+    assert trial is not None
+    assert (trial.state, trial.outcome) == ("done", "na")
+    assert trial.sentence.startswith("Toolbench itself failed (ValueError) while choosing a method")
+
+
+def test_model_that_cannot_be_settled_leaves_the_others(
+    model: Model, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(other: Model) -> Effective:
+        if other == model:
+            raise KeyError("injected")
+        return effective_of(other)
+
+    good = scripted_model(scripted, "another")
+    waiting, settled_run = launched(model, methods=("auto",)), launched(good, methods=("auto",))
+    Probe.objects.update(state="done", ok=True, learned={"supports_tool_use": True})
+    monkeypatch.setattr(routes, "effective_of", failing)
+
+    assert settle_all() == 1
+    assert (waiting.configs.get().method, settled_run.configs.get().method) == ("auto", "native")
+    assert JobFailure.objects.get().job == "choosing methods after a probe"

@@ -14,7 +14,7 @@ from toolbench.lab.launching.expansion import expand
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_export import export_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
-from toolbench.lab.models import Cell, Model, Run
+from toolbench.lab.models import Cell, JobFailure, Model, Run
 from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.replays.what_if import Scope, counted, totals
 from toolbench.lab.runs import controlling
@@ -196,3 +196,13 @@ def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     assert row.rate.interval == "always valid, 95 %"
     told = totals(counted([]), Scope("run", cell.run_id).stopping())
     assert (told.before.interval, told.after.most.interval) == ("always valid, 95 %", "always valid, 95 %")
+
+
+def test_run_that_cannot_be_looked_at_leaves_the_others() -> None:
+    bad, good = sequential_cell(most=12), sequential_cell(most=12)
+    for cell in (bad, good):
+        make_trials(cell, **{"pass": 8, "fail": 2})
+    Run.objects.filter(pk=bad.run_id).update(until={"rule": "no such rule", "target": "x"})
+    assert look_at_undecided() == 2
+    assert good.trials.filter(state="queued").count() == 2
+    assert JobFailure.objects.get().job == "continuing undecided runs"

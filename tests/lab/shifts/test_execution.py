@@ -11,12 +11,13 @@ from tests.lab.conftest import Elsewhere
 from toolbench.evals import scenarios
 from toolbench.lab.connections import connecting
 from toolbench.lab.counts.cells import mark_stale, recompute_stale
-from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Step, Trial
+from toolbench.lab.models import Cell, JobFailure, Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.processes.services import register
 from toolbench.lab.runs import controlling
 from toolbench.lab.secrets.keys import encrypt
 from toolbench.lab.shifts.execution import Terms, serve
 from toolbench.lab.shifts.sweeping import sweep
+from toolbench.lab.trials import trying
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, completion, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -355,3 +356,43 @@ def test_a_lease_is_kept_while_an_answer_takes_longer_than_it(elsewhere: Elsewhe
         released.set()
         shift.result(timeout=PATIENCE)
     assert run.trials.get().execution == 1
+
+
+def test_poisoned_cell_lets_sessions_of_other_providers_finish(scripted: ScriptedProvider) -> None:
+    poisoned, innocent = scripted_model(scripted), scripted_model(scripted, "innocent")
+    bad, other = launched(poisoned, trials=2), launched(innocent, trials=2)
+    work(poisoned)
+    bad.trials.update(input_tokens=2**63 - 1)
+    Run.objects.filter(pk=bad.pk).update(state=Run.State.RUNNING)
+    mark_stale(bad.cells.values_list("pk", flat=True))
+    assert work(innocent) == 2
+    assert set(Run.objects.values_list("state", flat=True)) == {Run.State.FINISHED}
+    assert (bad.cells.get().passed, bad.cells.get().compute_error) == (2, "bigint out of range")
+    assert (other.cells.get().passed, other.cells.get().compute_error) == (2, "")
+    assert not JobFailure.objects.exists()
+
+
+def test_configuration_that_cannot_be_read_ends_its_own_trials(scripted: ScriptedProvider) -> None:
+    broken, fine = scripted_model(scripted), Model(name="fine", canonical="fine")
+    fine.provider_id = broken.provider_id
+    fine.save()
+    bad, good = launched(broken, trials=2), launched(fine, trials=2)
+    bad.configs.update(layers=[["a layer without a patch"]])
+    assert work(broken) == 4
+    assert set(bad.trials.values_list("outcome", "failure_class")) == {("infra", "our_error")}
+    assert set(good.trials.values_list("outcome", flat=True)) == {"pass"}
+
+
+def test_trial_whose_end_cannot_be_described_ends_as_internal_error(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("a cause")
+
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    monkeypatch.setattr(trying, "cause_columns", broken)
+    assert work(model) == 1
+    trial, cell = run.trials.get(), run.cells.get()
+    assert (trial.state, trial.outcome, trial.failure_class) == ("done", "infra", "our_error")
+    assert (cell.requests, JobFailure.objects.get().job) == (3, "a trial")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -7,8 +8,9 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.counts.cells import mark_stale
-from toolbench.lab.models import Cell, Process, Run, SignInLink, Trial
-from toolbench.lab.shifts.sweeping import look, providers_waiting, sweep
+from toolbench.lab.models import Cell, JobFailure, Process, Run, SignInLink, Trial
+from toolbench.lab.shifts import sweeping
+from toolbench.lab.shifts.sweeping import LOOK, SWEEP, Part, look, providers_waiting, sweep
 from toolbench.lab.trials.finishing import finish_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -116,3 +118,62 @@ def test_a_shift_hears_which_of_its_runs_are_cancelled_or_gone() -> None:
         make_trial(cell, "running")
     ids = [cell.run_id for cell in cells]
     assert set(look([*ids, 987654])) == {ids[2], ids[3], 987654}
+
+
+def breaks(verb: object = None) -> None:
+    raise KeyError("injected")
+
+
+def broken(parts: tuple[Part, ...], job: str) -> tuple[Part, ...]:
+    return tuple(replace(part, verb=breaks) if part.job == job else part for part in parts)
+
+
+def failed_jobs() -> list[tuple[str, str]]:
+    return list(JobFailure.objects.values_list("job", "error"))
+
+
+@pytest.mark.parametrize("job", [part.job for part in SWEEP])
+def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, orphan, done = lost_trial(a_cell()), make_trial(a_cell(), "queued", provider=None), a_cell()
+    cancelled = make_trial(a_cell(Run.State.CANCELLING), "queued")
+    make_trial(done, "pass")
+    SignInLink.objects.create(token_hash="a", expires_at=timezone.now() - LONG_AGO)
+    monkeypatch.setattr(sweeping, "SWEEP", broken(SWEEP, job))
+    swept = sweep()
+    done.refresh_from_db()
+    for trial in (lost, orphan, cancelled):
+        trial.refresh_from_db()
+    seen = {
+        "requeueing lost trials": lost.state == "queued",
+        "ending cancelled trials": cancelled.outcome == "cancelled",
+        "ending trials of deleted providers": orphan.outcome == "infra",
+        "recomputing cells": done.passed == 1,
+        "finishing runs": done.run.state == Run.State.FINISHED,
+        "forgetting old rows": not SignInLink.objects.exists(),
+        "waking providers": bool(swept.woken),
+    }
+    needs = {"requeueing lost trials": "waking providers", "recomputing cells": "finishing runs"}
+    assert {name for name, holds in seen.items() if not holds} <= {job, needs.get(job)}
+    assert failed_jobs() == [(job, "KeyError")]
+
+
+@pytest.mark.parametrize("job", [part.job for part in LOOK])
+def test_part_of_a_look_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, cancelling = a_cell(), a_cell(Run.State.CANCELLING)
+    make_trial(done, "pass")
+    make_trial(cancelling, "queued")
+    monkeypatch.setattr(sweeping, "LOOK", broken(LOOK, job))
+    assert look([cancelling.run_id]) == (cancelling.run_id,)
+    done.refresh_from_db()
+    assert done.passed == (job != "recomputing cells")
+    assert (done.run.state == Run.State.FINISHED) == (job not in ("recomputing cells", "finishing runs"))
+    assert failed_jobs() == [(job, "KeyError")]
+
+
+def test_cancelled_runs_that_cannot_be_read_leave_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = a_cell()
+    make_trial(done, "pass")
+    monkeypatch.setattr(sweeping, "_cancelled", breaks)
+    assert look([done.run_id]) == ()
+    done.refresh_from_db()
+    assert (done.passed, failed_jobs()) == (1, [("hearing of cancelled runs", "KeyError")])

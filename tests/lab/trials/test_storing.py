@@ -212,3 +212,31 @@ def test_counts_no_column_takes_are_cut() -> None:
     write(Batch([step_of(trial, exchange(turn_read=huge))]))
     step = trial.steps.get()
     assert (step.input_tokens, step.output_tokens, len(step.upstream)) == (2**31 - 1, 0, 120)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"input_tokens": 10**30},
+        {"turns": -1},
+        {"first_bad_ordinal": 2**40},
+        {"cause": "x" * 10_000},
+        {"outcome": "no such outcome, and too long"},
+        {"verdict": {1, 2}},
+    ],
+)
+def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, Any]) -> None:
+    trials = [running_trial() for _ in range(3)]
+    outcomes = [outcome_of(trials[0]), outcome_of(trials[1], **columns), outcome_of(trials[2])]
+    assert write(Batch(outcomes=outcomes)) == {trial.pk for trial in trials}
+    assert Trial.objects.filter(outcome="pass").count() >= 2
+    assert set(Trial.objects.values_list("state", "lease")) == {("done", None)}
+
+
+@pytest.mark.parametrize("fields", [{"duration_ms": object()}, {"turn_read": 7}, {"status": -1}, {"url": 7}])
+def test_step_that_cannot_be_stored_leaves_its_place_and_the_others(fields: dict[str, Any]) -> None:
+    trials = [running_trial() for _ in range(3)]
+    steps = [step_of(trial, exchange(**(fields if trial is trials[1] else {}))) for trial in trials]
+    write(Batch(steps, [outcome_of(trial) for trial in trials]))
+    assert Step.objects.filter(trial__in=trials).count() == 3
+    assert Trial.objects.filter(outcome="pass").count() == 3

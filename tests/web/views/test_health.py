@@ -1,10 +1,14 @@
 """Whether everything runs, for people and for a supervisor."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from tests.factories import make_provider
 from toolbench.lab.models import Process
+from toolbench.lab.processes.job_failures import count_failure
 
 pytestmark = pytest.mark.django_db
 
@@ -25,3 +29,17 @@ def test_a_worker_that_beats_is_alive(owner_client: Client) -> None:
     assert "alive" in part
     assert "No worker" not in part
     assert "<html" not in part
+
+
+def test_jobs_that_failed_are_named_and_not_all_is_well(owner_client: Client) -> None:
+    Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    well = "no background job failed in the last day"
+    assert well in owner_client.get("/health/").content.decode()
+    count_failure("sweeping", ValueError("sk-secret"), make_provider("Somewhere").pk)
+    count_failure("sweeping", ValueError("sk-secret"), make_provider("Somewhere").pk)
+    text = owner_client.get("/health/").content.decode()
+    assert "Background jobs failed in the last day" in text
+    assert "Sweeping Somewhere ValueError 2" in " ".join(re.sub("<[^>]+>", " ", text).split())
+    assert well not in text
+    assert "sk-secret" not in text
+    assert Client().get("/health/live").content == b"ok"

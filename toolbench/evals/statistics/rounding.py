@@ -1,11 +1,13 @@
 """How every shown figure is rounded: half away from zero, as people do it."""
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+_EVERY_DIGIT = Context(prec=400)  # of any float and its places
 
 
 def half_up(number: float, places: int = 0) -> float:
     """`number` to so many decimal places; 92.5 becomes 93, where Python's own round gives 92."""
-    return float(Decimal(repr(float(number))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+    return float(Decimal(repr(float(number))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _EVERY_DIGIT))
 
 
 def written(number: float, places: int = 0) -> str:

@@ -114,6 +114,7 @@ def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
 
 def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
     counts = cell.tally
+    sums = ("requests", "retries", "input_tokens", "output_tokens")
     return {
         "configuration": str(config),
         "simulated": config.provider_kind == Provider.Kind.SIMULATED,
@@ -127,10 +128,7 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
         "interval_withheld": cell.answered.withheld,
         "added_by_hand": counts.added_by_hand,
         "measured_while_saturated": counts.saturated,
-        "requests": counts.requests,
-        "retries": counts.retries,
-        "input_tokens": counts.input_tokens,
-        "output_tokens": counts.output_tokens,
+        **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
         "cost": counts.cost,
         "p50_ms": cell.p50_ms,
         "p95_ms": cell.p95_ms,

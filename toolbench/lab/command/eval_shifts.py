@@ -10,6 +10,7 @@ from django.db import connection
 from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.probes.probing import waiting_probes, work_probe
+from toolbench.lab.processes.job_failures import SESSION, count_failure
 from toolbench.lab.runs.until import look_at_undecided
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_key
 from toolbench.lab.shifts.execution import Terms, serve
@@ -69,6 +70,7 @@ class EvalShifts:
                 work_probe(probe_id, self._stopping.is_set)
             serve(provider_id, Terms(settings.SHIFT_SECONDS, stopping=self._stopping.is_set))
         except Exception as error:
+            count_failure(SESSION, error, provider_id)
             self.failure = error
         finally:
             connection.close()

@@ -91,7 +91,8 @@ def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
 
 
 def _per_trial(tally: Tally, count: int) -> Figure | None:
-    return _single(count / tally.tried if tally.tried and count else None, "tokens")
+    """Unknown where the sum leaves out cells that were set aside."""
+    return _single(count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens")
 
 
 def _single(value: float | None, unit: str) -> Figure | None:

@@ -9,16 +9,18 @@ from toolbench.engine.bounds import MAX_COST
 from toolbench.evals.prices import Price, price_of
 from toolbench.lab.models import RunConfig
 
-# A cost beyond its bounds is unknown, wherever it was stored from: its square would be no number any more.
-_PLAUSIBLE = f"{{row}}.cost BETWEEN 0 AND {MAX_COST}"
-_NAMED_COST = f"CASE WHEN {_PLAUSIBLE.format(row='tried')} THEN tried.cost END"
+
+def _plausible(column: str) -> str:
+    """Return the SQL of a cost in dollars that is unknown beyond its bounds, wherever it was stored from."""
+    return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST} THEN {column} END"
+
 
 # The steps that a trial's own figures do not hold, since its execution was lost, given back or tried again. `tried` are
 # rows of lab_trial.
 SPENT = f"""
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
-        sum(step.cost) FILTER (WHERE {_PLAUSIBLE.format(row="step")}) AS cost
+        sum({_plausible("step.cost")}) AS cost
     FROM tried AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
         AND (step.execution < trial.execution OR trial.requests = 0)
     WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
@@ -27,13 +29,14 @@ SPENT = f"""
 
 # Of `tried` with `spent` and `price` beside it. Who was answered nothing has paid nothing; an answer whose tokens
 # nobody counted has no known price.
+_NAMED_COST = _plausible("tried.cost")
 NAMED = f"coalesce({_NAMED_COST}, spent.cost) IS NOT NULL"
 DOLLARS = f"""
     CASE WHEN {NAMED} THEN coalesce({_NAMED_COST}, 0) + coalesce(spent.cost, 0)
-        WHEN tried.input_tokens + tried.output_tokens + coalesce(spent.input_tokens, 0)
+        WHEN tried.input_tokens::float + tried.output_tokens + coalesce(spent.input_tokens, 0)
             + coalesce(spent.output_tokens, 0) > 0
-        THEN (price.input * (tried.input_tokens + coalesce(spent.input_tokens, 0))
-            + price.output * (tried.output_tokens + coalesce(spent.output_tokens, 0))) / 1000000
+        THEN (price.input * (tried.input_tokens::float + coalesce(spent.input_tokens, 0))
+            + price.output * (tried.output_tokens::float + coalesce(spent.output_tokens, 0))) / 1000000
         WHEN tried.answered_turns = 0 THEN 0 END
 """
 

@@ -15,7 +15,7 @@ from toolbench.lab.models import Cell
 class Tally:
     """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
     `repeating` counts cells of a deterministic endpoint in which an answer came more than once: no interval may be
-    claimed for them."""
+    claimed for them. `set_aside` cells have counts of their trials, and no sums: what is added up leaves them out."""
 
     cells: int = 0
     queued: int = 0
@@ -71,6 +71,7 @@ class Tally:
     reasoning_tokens: int = 0
     repeating: int = 0
     unpriced: int = 0
+    set_aside: int = 0
     cost: float | None = None
     error: float | None = None  # the least of cells that went on until decided; None where there is none
 
@@ -124,7 +125,7 @@ class Tally:
         return self.rate(self.passed - self.late_passes, self.tried, target)
 
 
-_COUNTED = ("cells", "repeating", "unpriced")  # of cells
+_COUNTED = ("cells", "repeating", "unpriced", "set_aside")  # of cells
 SUMMED = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED, "cost", "error"))
 
 
@@ -132,6 +133,7 @@ def tally(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
     sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
     sums |= {"repeating": sum(map(_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
+    sums["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
     cost, error = _cost((cell.cost for cell in cells), sums["unpriced"]), _least(cell.error for cell in cells)
     return Tally(cells=len(cells), cost=cost, error=error, **sums)
 
@@ -159,6 +161,7 @@ def sums() -> dict[str, Aggregate]:
     counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
     counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
+    counted["sum_set_aside"] = Count("pk", filter=~Q(compute_error=""))
     return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
 
 

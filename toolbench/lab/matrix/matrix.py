@@ -187,6 +187,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     by_hand = sum(row.tally.added_by_hand for row in rows)
     retried = sum(row.tally.errors_retried for row in rows)
     saturated = sum(row.tally.saturated for row in rows)
+    set_aside = sum(row.tally.set_aside + row.control.set_aside for row in rows)
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     found = {
         "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
@@ -194,6 +195,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
+        f"{set_aside} cells could not be computed: their calls, tokens, cost and times are left out.": bool(set_aside),
         f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
         "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
     }

@@ -18,7 +18,9 @@ from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
 from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.probes.routes import settle
+from toolbench.lab.processes.background import keep_running
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.waking import wake_probes
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import has_room
@@ -162,6 +164,10 @@ class _Work:
         if self.stopping():
             raise Stopping
 
+    async def _failed(self, job: str, error: Exception) -> None:
+        with suppress(*AWAY):
+            await self._database.run(count_failure, job, error, self.claimed.provider_id)
+
     @asynccontextmanager
     async def _beating(self) -> AsyncIterator[None]:
         """Keeps the lease while an answer is awaited."""
@@ -172,7 +178,7 @@ class _Work:
                 with suppress(*AWAY):
                     self._lost = not await self._database.run(renew, self.claimed)
 
-        task = asyncio.create_task(beat())
+        task = asyncio.create_task(keep_running("renewing the lease of a probe", beat, self._failed))
         try:
             yield
         finally:

@@ -8,10 +8,12 @@ from django.db.models import Count, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from toolbench.lab.models import Cell, Process, ServiceAddress, Trial
+from toolbench.lab.models import Cell, JobFailure, Process, ServiceAddress, Trial
+from toolbench.lab.processes.job_failures import recent_failures
 
 BEAT = timedelta(seconds=60)
 FORGET = timedelta(days=1)
+MOST_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,14 @@ class ProcessLine:
 
 @dataclass(frozen=True, slots=True)
 class Health:
+    """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MOST_LISTED` of the
+    cells that could not be computed, and how many there are."""
+
     processes: tuple[ProcessLine, ...]
     services: tuple[ServiceAddress, ...]
+    failures: tuple[JobFailure, ...]
+    set_aside: tuple[Cell, ...]
+    set_aside_count: int
     waiting: bool  # some trial waits
     fallback_turns: int  # asked by text JSON, which is deprecated; without simulated models
     fallback_runs: int
@@ -36,14 +44,20 @@ class Health:
     def working(self) -> bool:
         return any(line.alive and line.kind == "worker" for line in self.processes)
 
+    @property
+    def well(self) -> bool:
+        """Whether a worker runs, no job failed in the last day and every cell could be computed."""
+        return self.working and not self.failures and not self.set_aside_count
+
 
 def get_health() -> Health:
-    """Four queries. Processes silent for a day are left out."""
+    """Seven queries. Processes silent for a day are left out."""
     now = timezone.now()
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
         turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
     )
+    set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
     rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
     return Health(
         processes=tuple(
@@ -58,6 +72,9 @@ def get_health() -> Health:
             for row in rows
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
+        failures=recent_failures(),
+        set_aside=tuple(set_aside.order_by("-run_id", "pk")[:MOST_LISTED]),
+        set_aside_count=set_aside.count(),
         fallback_turns=fallback["turns"],
         fallback_runs=fallback["runs"],
         waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),

@@ -13,6 +13,7 @@ from toolbench.lab.processes.database_thread import AWAY
 
 logger = logging.getLogger(__name__)
 
+SESSION = "a worker session"  # a job
 SHOWN = timedelta(days=1)  # since its last failure a job stays on /health/
 
 _COUNT = """

@@ -79,6 +79,7 @@ class RunPage:
     retryable: int
     until: str  # the rule in words; "" for a fixed number of trials
     target: float  # percent, that rates are judged against: the run's own, else the usual one
+    set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
     waits_for: tuple[ProviderLine, ...]  # providers that cannot be asked now, while nothing goes on
 
     @property
@@ -125,8 +126,14 @@ def get_run_page(run_id: int) -> RunPage:
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
         until=str(until) if until else "",
         target=target,
+        set_aside=tuple(_with_config(cell, configs) for cell in cells if cell.compute_error),
         waits_for=_waits_for(run, configs, cells, whole),
     )
+
+
+def _with_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
+    cell.config = next(config for config in configs if config.pk == cell.config_id)
+    return cell
 
 
 def _waits_for(

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from django.conf import settings
 
+from toolbench.lab.processes.background import Job, Pauses, keep_running
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.liveness import beat
-from toolbench.lab.shifts.background import Job, Pauses, keep_running
 from toolbench.lab.shifts.counter import Counter, Handed
 from toolbench.lab.shifts.sweeping import look, sweep
 from toolbench.lab.trials.claiming import ClaimedTrial, has_work, renew

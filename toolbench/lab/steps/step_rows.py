@@ -44,6 +44,7 @@ STEP_COLUMNS = {
     "tool_name": "text",
     "ok": "boolean",
 }
+_PLACE = ("trial_id", "execution")  # columns that the writer of the step fills
 _UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 
 
@@ -67,12 +68,11 @@ def bodies_of(step: AnyStep) -> tuple[bytes, bytes, bytes]:
     return written, step.result.content.encode("utf-8", "surrogatepass"), tool_facts(step)
 
 
-def bare_row(row: JsonObject) -> JsonObject:
-    """The step's place and kind; everything else is blank."""
-    blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items()}
-    kept = {
-        name: row[name] for name in ("place", "lease", "trial_id", "execution", "ordinal", "kind", "turn", "attempt")
-    }
+def bare_row(step: AnyStep) -> JsonObject:
+    """The step's place and kind; everything else is blank, and nothing of what was said is read."""
+    blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _PLACE}
+    kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
+    kept = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
     said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
     return {**blank, **said, **dict.fromkeys(_UNKNOWN), **kept}
 

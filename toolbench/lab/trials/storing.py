@@ -241,17 +241,19 @@ def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
     """Gives the tokens of the steps that are new, by run."""
-    rows = [_row(place, item) for place, item in enumerate(steps, start=1)]
-    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bodies_of(item.step) for item in steps), strict=True)))
-    if bare:
-        rows = [bare_row(row) for row in rows]
-        bodies = ([b""] * len(rows), [b""] * len(rows), [b"{}"] * len(rows))
+    row_of, bytes_of = (bare_row, _no_bytes) if bare else (step_row, bodies_of)
+    rows = [_placed(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
+    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
     return statements.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
 
 
-def _row(place: int, item: StepWrite) -> JsonObject:
+def _placed(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
     held = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
-    return {"place": place, **held, **step_row(item.step)}
+    return {"place": place, **held, **row}
+
+
+def _no_bytes(_: AnyStep) -> tuple[bytes, bytes, bytes]:
+    return b"", b"", b"{}"
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:

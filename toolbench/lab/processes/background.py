@@ -1,4 +1,4 @@
-"""Background jobs of a worker session: an exception restarts the job, and never ends the session."""
+"""Background jobs beside trials and probes: an exception restarts the job, and ends nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,0 +1,50 @@
+"""Celery's tasks: an exception of any of them is counted, and none is raised."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.lab.benches import launched, scripted_model
+from toolbench.celery import app
+from toolbench.lab import tasks
+from toolbench.lab.models import JobFailure
+from toolbench.lab.processes import liveness
+from toolbench.lab.shifts import execution
+from toolbench.lab.shifts.sweeping import sweep
+from toolbench.providers.scripted import ScriptedProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TASKS = sorted(name for name in app.tasks if name.startswith("toolbench."))
+
+
+def breaks(*_: object, **__: object) -> Any:
+    raise KeyError("injected")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, verb in (
+        (tasks.roster, "work"), (tasks, "work_probe"), (tasks, "work_replay"), (liveness, "beat"),
+    ):  # fmt: skip
+        monkeypatch.setattr(place, verb, breaks)
+    task: Callable[..., None] = app.tasks[name]
+    task() if name.endswith("beat") else task(1)
+    failure = JobFailure.objects.get()
+    assert (failure.error, failure.count) == ("KeyError", 1)
+
+
+def test_session_that_dies_is_counted_and_its_provider_woken_again(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(execution.Shift, "_drain", breaks)
+        tasks.work_shift(model.provider_id)
+    failure = JobFailure.objects.get()
+    assert (failure.job, failure.provider_name, failure.error) == ("a worker session", "scripted", "KeyError")
+    run.trials.update(state="queued", lease=None)
+    assert sweep().woken == (model.provider_id,)
+    tasks.work_shift(model.provider_id)
+    assert run.trials.get().outcome == "pass"
