@@ -225,13 +225,13 @@ def test_every_exception_of_the_wire_has_a_row(exception: Exception, code: str) 
 
 def test_once_the_body_has_begun_a_broken_wire_is_a_cut_answer() -> None:
     for exception in (httpx.ReadError("reset"), httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("bad chunk")):
-        found = classify(status=200, headers={}, body=b'{"ch', exception=exception, body_started=True)
+        found = classify(status=200, headers={}, body=b'{"ch', exception=exception)
         assert found is not None
         assert (found.code, found.infrastructure, found.retryable) == ("answer_cut", False, False)
 
 
 def test_an_error_status_counts_more_than_its_broken_body() -> None:
-    found = classify(status=503, headers={}, body=b"ups", exception=httpx.ReadError("reset"), body_started=True)
+    found = classify(status=503, headers={}, body=b"ups", exception=httpx.ReadError("reset"))
     assert found is not None
     assert found.code == "unavailable"
 

@@ -142,7 +142,6 @@ class Exchange:
             headers=self.response_headers if self.status != 200 else {},
             body=self.body,
             exception=self.exception,
-            body_started=self.first_byte is not None,
         )
         if found is None or self.exception is None:
             return found

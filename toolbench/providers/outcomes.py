@@ -12,7 +12,7 @@ import httpx
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.transport import Disconnected, NameNotFound, TlsFailed
-from toolbench.providers.upstream_error import UpstreamError, holds_event, parse_json, read_error
+from toolbench.providers.upstream_error import UpstreamError, answer_begun, holds_event, parse_json, read_error
 
 MESSAGE_LENGTH = 2000
 _LIKE_AN_ANSWER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
@@ -105,13 +105,12 @@ def classify(
     headers: JsonObject,
     body: bytes,
     exception: Exception | None = None,
-    body_started: bool = False,
 ) -> ExchangeError | None:
     """What went wrong, or None for a success that holds no error. `headers` have lower-case names, `body` is without
-    content coding. `body_started` says that bytes of the body came before the exception. Whether a good-looking body
-    is an answer is for its reader to say: see `classify_unread`."""
+    content coding, as far as it came before the exception. Whether a good-looking body is an answer is for its reader
+    to say: see `classify_unread`."""
     if exception is not None and (status is None or status < 300):
-        return _of_exception(exception, status, body_started=body_started)
+        return _of_exception(exception, status, body)
     if status is None:
         return failure("not_http")
     if 300 <= status < 400:
@@ -130,9 +129,9 @@ def classify_unread(status: int | None, body: bytes, reason: str = "") -> Exchan
     return failure("not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status)
 
 
-def _of_exception(exception: Exception, status: int | None, *, body_started: bool) -> ExchangeError:
+def _of_exception(exception: Exception, status: int | None, body: bytes) -> ExchangeError:
     code = next((code for kind, code in _CODES_OF_EXCEPTIONS if isinstance(exception, kind)), "not_http")
-    if body_started and code != "encoding_unreadable":
+    if code != "encoding_unreadable" and answer_begun(body):
         code = "answer_cut"
     return failure(code, str(exception), status=status)
 

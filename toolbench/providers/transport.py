@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import httpx
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 
 # Shorter than the five seconds after which common servers close an idle connection under a client's hands.
 KEEPALIVE_SECONDS = 4.0
@@ -68,10 +70,30 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+class _Response(aiohttp.ClientResponse):
+    """Response that knows how its connection ended."""
+
+    _carrier: ResponseHandler | None = None
+
+    async def start(self, connection: Connection) -> "_Response":
+        self._carrier = connection.protocol
+        await super().start(connection)
+        return self
+
+    def reset(self) -> BaseException | None:
+        """Return the error that ended a body without declared length.
+
+        aiohttp takes every end of the connection for the end of such a body, a reset as well.
+        """
+        declared = self.headers.get("content-length") or "chunked" in self.headers.get("transfer-encoding", "").lower()
+        error = None if declared or self._carrier is None else self._carrier.exception()
+        return error if isinstance(error, OSError) else None
+
+
 class _Body(httpx.AsyncByteStream):
     """The answer's body, chunk by chunk as it arrives; closing it early closes the connection."""
 
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+    def __init__(self, answer: _Response) -> None:
         self._answer = answer
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -82,9 +104,11 @@ class _Body(httpx.AsyncByteStream):
             chunk = await self._answer.content.readany()
         except _FAILURES as error:
             raise _translated(error) from error
-        if not chunk:
-            raise StopAsyncIteration
-        return chunk
+        if chunk:
+            return chunk
+        if lost := self._answer.reset():
+            raise httpx.ReadError(str(lost)) from lost
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
         self._answer.close()
@@ -115,6 +139,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             )
         except _FAILURES as error:
             raise _translated(error) from error
+        assert isinstance(answer, _Response)
         return httpx.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -124,6 +149,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                     limit=0, ttl_dns_cache=DNS_CACHE_SECONDS, keepalive_timeout=KEEPALIVE_SECONDS, ssl=_tls()
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                response_class=_Response,
                 auto_decompress=False,
             )
         return self._session

@@ -10,6 +10,7 @@ from toolbench.engine.json_text import read_json
 
 PLAIN_LENGTH = 400
 _OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
+_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,36 @@ def _error_inside(payload: Any) -> Any:
 
 
 def _has_output(payload: Any) -> bool:
-    if isinstance(payload, dict) and str(payload.get("type", "")).startswith("content_block_"):
+    if not isinstance(payload, dict):
+        return False
+    if str(payload.get("type", "")).startswith("content_block_") or payload.get("content"):
         return True
-    choices = payload.get("choices") if isinstance(payload, dict) else None
+    choices = payload.get("choices")
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         return False
     message = choices[0].get("message") or choices[0].get("delta")
-    return isinstance(message, dict) and any(message.get(key) for key in _OUTPUT)
+    return bool(choices[0].get("text")) or (isinstance(message, dict) and any(message.get(key) for key in _OUTPUT))
+
+
+def answer_begun(body: bytes) -> bool:
+    """Return whether the model's answer has begun in a body that broke off.
+
+    Blanks and the comments, pings and empty first events of a stream keep a connection open and answer nothing. A line
+    that broke off counts as an answer once it holds more than the field's name.
+    """
+    return any(_line_answers(line.strip()) for line in body.splitlines())
+
+
+def _line_answers(line: bytes) -> bool:
+    name, _, value = line.partition(b":")
+    if not value.strip() and any(field.startswith(name) for field in _FIELDS):  # also b"", the name of a comment
+        return False
+    if name not in _FIELDS:
+        return bool(name)
+    if name not in (b"data", b"error"):
+        return False
+    payload = parse_json(value)
+    return payload is None or _has_output(payload)
 
 
 def holds_event(body: bytes) -> bool:

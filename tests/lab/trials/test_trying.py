@@ -1,0 +1,44 @@
+"""How a trial ends whose answers break off, from the socket to its columns."""
+
+import pytest
+
+from tests.lab.benches import launched, work
+from tests.providers.faulty import CUT, ENDINGS, GONE, POINTS, RESET, FaultyServer
+from tests.providers.test_broken_off import expected_code
+from toolbench.lab.models import Model, Provider, Step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+INFRA = ("infra", "connection_failed", "connection_failed")
+ENDS = {  # outcome, failure class and cause by the exchange's error code
+    RESET: INFRA,
+    GONE: INFRA,
+    "not_http": INFRA,
+    "not_an_answer": ("infra", "answer_unreadable", "not_an_answer"),
+    CUT: ("fail", "stream_broken", "stream_cut"),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
+    with FaultyServer() as faulty:
+        fields = {"base_url": faulty.base_url, "max_attempts": 1, "concurrency": 16}
+        provider = Provider.objects.create(name="faulty", **fields)
+        names = [f"{point.name} {ending}" for point in POINTS for ending in ENDINGS]
+        models = [Model.objects.create(provider=provider, name=name, canonical=name) for name in names]
+        run = launched(*models, scenarios=("happy_path",), trials=1, streams=(streamed,))
+        assert work(models[0]) == len(models) == faulty.requests
+    ends = {
+        trial.config.model_name: (trial.outcome, trial.failure_class, trial.cause)
+        for trial in run.trials.select_related("config")
+    }
+    codes = dict(Step.objects.filter(trial__run=run).values_list("trial__config__model_name", "error_code"))
+    expected = {
+        f"{point.name} {ending}": expected_code(point, ending, streamed=streamed)
+        for point in POINTS
+        for ending in ENDINGS
+    }
+    assert codes == expected
+    assert {name: ends[name] for name, code in expected.items() if code} == {
+        name: ENDS[code] for name, code in expected.items() if code
+    }
