@@ -39,7 +39,7 @@ class WorkerProcess:
         _CONTEXT.set_forkserver_preload(_IMPORTED)
         self._process = _CONTEXT.Process(target=_work, args=[arguments, self._log])
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in _environment().items():
+            for name, value in shared_environment().items():
                 patch.setenv(name, value)
             self._process.start()
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -63,7 +63,7 @@ def _work(arguments: list[str], log: Path) -> None:
     app.worker_main(arguments)
 
 
-def _environment() -> dict[str, str]:
+def shared_environment() -> dict[str, str]:
     """In which a process of its own sees what this test sees. Only committed rows: the test needs
     `transactional_db`."""
     database = connection.settings_dict

@@ -19,7 +19,7 @@ _COUNTS = "import pathlib; pathlib.Path({path!r}).open('a').write('x'); "
 class Told:
     """A register with a child that announces, a clock that is moved by hand, and what was said."""
 
-    def __init__(self, folder: Path, teller: str) -> None:
+    def __init__(self, folder: Path, teller: str, announces: str = _ANNOUNCES) -> None:
         self.now = 0.0
         self.clock: Callable[[], float] = lambda: self.now
         self.said: list[str] = []
@@ -27,7 +27,7 @@ class Told:
         command = [sys.executable, "-c", _COUNTS.format(path=str(self._starts)) + teller]
         self.register = Register(os.environ, self.said.append, command=command, clock=lambda: self.clock())
         self.child = Child(
-            Spec("local", [sys.executable, "-c", _ANNOUNCES], dict(os.environ), folder, announces=True), folder
+            Spec("local", [sys.executable, "-c", announces], dict(os.environ), folder, announces=True), folder
         )
         self.register.follow(self.child)
 
@@ -92,3 +92,24 @@ def test_closing_ends_a_telling_that_is_under_way(told: Told) -> None:
     told.now = 1000.0
     told.tick_often()
     assert told.starts == 1
+
+
+def test_withdraw_stops_telling_that_hangs_and_tells_the_end(tmp_path: Path) -> None:
+    told = Told(tmp_path, "import sys, time; time.sleep(0 if '--gone' in sys.argv else 600)")
+    told.tick_until(lambda: told.starts == 1)
+    told.register.withdraw("local")
+    told.tick_until(lambda: told.starts == 2)
+    told.tick_until(lambda: not told.register._tellings)
+    told.child.kill()
+    told.child.close()
+    assert told.said == []
+
+
+def test_line_that_is_no_json_does_not_end_the_supervisor(tmp_path: Path) -> None:
+    told = Told(tmp_path, "raise SystemExit(1)", "import time; print('ready', flush=True); time.sleep(600)")
+    told.tick_until(lambda: told.starts == 1)
+    told.tick_often()
+    told.register.close()
+    told.child.kill()
+    told.child.close()
+    assert told.said == []

@@ -6,29 +6,42 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from toolbench.running.announcements import Register
 from toolbench.running.children import Child, Spec
 from toolbench.running.places import Lock
+from toolbench.running.silence import START_SECONDS
 from toolbench.running.supervisor import Supervisor
 
 _PATIENCE_SECONDS = 20
+LIMIT = 60.0
 
 
 class Watched:
-    """A supervisor of small Python children, and what it said."""
+    """A supervisor of small Python children, what it said, and a clock that `ahead` moves on by hand."""
 
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
         self.folder = folder
+        self.ahead = 0.0
         self.lock = Lock(folder / "lock")
-        self.supervisor = Supervisor(folder, self.lock.handle, say=self.said.append, silent_limit=0.0)
+        self.supervisor = Supervisor(
+            folder, self.lock.handle, say=self.said.append, silent_limit=LIMIT, clock=self.clock
+        )
 
-    def add(self, name: str, code: str, *, beats: bool = False, announces: bool = False) -> Child:
-        command = [sys.executable, "-c", code]
-        spec = Spec(name, command, dict(os.environ), self.folder, beats=beats, announces=announces)
-        return self.supervisor.add(spec)
+    def clock(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def add(self, name: str, code: str, **more: Any) -> Child:
+        return self.supervisor.add(Spec(name, [sys.executable, "-c", code], dict(os.environ), self.folder, **more))
+
+    def replace_silent(self, silent: dict[int, float] | None, *, after: float) -> None:
+        """Look at the signs of life `after` so many seconds; `silent` is by process number."""
+        self.ahead += after
+        self.supervisor.replace_silent(silent, self.clock())
 
     def tick_until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -90,10 +103,132 @@ def test_a_dead_child_that_nobody_buried_is_not_taken_for_alive(watched: Watched
 def test_a_silent_child_is_replaced_and_one_that_beats_is_not(watched: Watched) -> None:
     silent, beating = watched.add("silent", _SLEEPS, beats=True), watched.add("beating", _SLEEPS, beats=True)
 
-    watched.supervisor.replace_silent({silent.pid: 99.0, beating.pid: 0.0})
+    watched.replace_silent({silent.pid: 0.0, beating.pid: 0.0}, after=5)
+    watched.replace_silent({silent.pid: LIMIT + 1, beating.pid: 0.0}, after=LIMIT + 1)
 
     assert silent.exit_code() == -signal.SIGKILL
     assert beating.exit_code() is None
+
+
+def test_replace_silent_leaves_starting_child(watched: Watched) -> None:
+    child = watched.add("worker", _SLEEPS, beats=True)
+
+    watched.replace_silent({}, after=START_SECONDS - 5)
+    starting = child.exit_code()
+    watched.replace_silent({}, after=10)
+
+    assert starting is None
+    assert child.exit_code() == -signal.SIGKILL
+
+
+def test_replace_silent_ignores_row_of_older_process(watched: Watched) -> None:
+    child = watched.add("worker", _SLEEPS, beats=True)
+
+    watched.replace_silent({child.pid: 3600.0}, after=5)
+    watched.replace_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
+    watched.replace_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # seen ten seconds before its start
+
+    assert child.exit_code() is None
+
+
+def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
+    first = watched.add("worker", _COUNTS + _SLEEPS, beats=True)
+    watched.tick_until(lambda: _starts(watched) == 1)
+    watched.replace_silent({first.pid: 0.0}, after=5)
+    watched.replace_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
+    watched.tick_until(lambda: _starts(watched) == 2)
+    second = next(kept.child for kept in watched.supervisor._kept)
+    assert second is not None
+
+    watched.replace_silent({second.pid: 0.0}, after=5)
+    watched.replace_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
+
+    assert first.exit_code() == -signal.SIGKILL
+    assert second.exit_code() is None
+
+
+@pytest.mark.parametrize("scheduler_beats", [False, True])
+def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_beats: bool) -> None:
+    worker = watched.add("worker", _SLEEPS, beats=True, needs=frozenset({"scheduler"}))
+    scheduler = watched.add("scheduler", _SLEEPS, beats=True)
+    watched.replace_silent({worker.pid: 0.0}, after=5)
+
+    signs = {scheduler.pid: 0.0} if scheduler_beats else {}
+    for quiet in (LIMIT, 2 * LIMIT):
+        watched.replace_silent({worker.pid: quiet, **signs}, after=LIMIT)
+    watched.replace_silent({worker.pid: 2 * LIMIT + 5, **signs}, after=5)
+
+    assert (worker.exit_code() is None) is not scheduler_beats
+    assert scheduler.exit_code() is None
+
+
+def test_database_that_is_away_silences_nobody(watched: Watched) -> None:
+    child = watched.add("worker", _SLEEPS, beats=True)
+    watched.replace_silent({child.pid: 0.0}, after=5)
+
+    watched.replace_silent(None, after=10 * LIMIT)
+    watched.replace_silent({child.pid: 10 * LIMIT + 5}, after=5)
+
+    assert child.exit_code() is None
+
+
+# Serves on its first start; later ones are starting for ever, so that nothing overtakes the withdrawal.
+_SERVES = """
+import http.server, pathlib, time
+if pathlib.Path("starts").exists():
+    time.sleep(600)
+pathlib.Path("starts").write_text("x")
+class Ok(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(204)
+        self.end_headers()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ok)
+print('{"url": "http://127.0.0.1:%s"}' % server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def register(watched: Watched) -> Iterator[Register]:
+    """A register that writes down what it tells: `simulated` or `simulated --gone`, one a line."""
+    tells = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(' '.join(sys.argv[2:]) + '\\n')"
+    command = [sys.executable, "-c", tells, str(watched.folder / "told")]
+    watched.supervisor.register = Register(os.environ, watched.said.append, command=command, clock=watched.clock)
+    yield watched.supervisor.register
+    watched.supervisor.register.close()
+
+
+def _told(watched: Watched) -> list[str]:
+    path = watched.folder / "told"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_address_of_dead_child_is_withdrawn(watched: Watched, register: Register) -> None:
+    child = watched.add("simulated", _SERVES, announces=True)
+    watched.tick_until(lambda: _told(watched) == ["simulated"])
+
+    child.process.kill()
+
+    watched.tick_until(lambda: len(_told(watched)) == 2)
+    assert _told(watched)[1] == "simulated --gone"
+
+
+def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: Register) -> None:
+    child = watched.add("simulated", _SERVES, announces=True)
+    kept = next(iter(watched.supervisor._kept))
+    watched.tick_until(lambda: _told(watched) == ["simulated"])
+    watched.replace_silent({}, after=LIMIT - 5)
+    watched.tick_until(lambda: kept.silence.seconds(watched.clock()) < 1)
+    answering = child.exit_code()
+
+    child.process.send_signal(signal.SIGSTOP)
+    watched.ahead += 10
+    watched.supervisor.tick()
+    watched.replace_silent({}, after=LIMIT + 5)
+
+    assert answering is None
+    assert child.exit_code() == -signal.SIGKILL
+    watched.tick_until(lambda: _told(watched)[1:] == ["simulated --gone"])
 
 
 def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -> None:

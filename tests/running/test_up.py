@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.places import ROOT, Lock
+from toolbench.running.heartbeats import silent_seconds
+from toolbench.running.places import ROOT, Lock, Places, read_state
 
 _PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]
@@ -76,6 +77,11 @@ class Up:
             for pid, line in lines.items()
             if mark in line and "confine.py" not in line
         }
+
+    def beating(self) -> set[int]:
+        """Numbers of the processes that have shown a sign of life."""
+        state = read_state(Places(self.var).state)
+        return set(silent_seconds(state.environment["DATABASE_URL"]) or ()) if state else set()
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -167,13 +173,24 @@ def test_a_child_killed_by_force_comes_back(up: Up, name: str) -> None:
 
 
 def test_a_worker_that_is_alive_and_deaf_is_replaced(up: Up) -> None:
-    up.wait_until(lambda: "worker-1" in up.children())
+    up.wait_until(lambda: up.children().get("worker-1") in up.beating())  # until then it is starting
     frozen = up.children()["worker-1"]
 
     os.kill(frozen, signal.SIGSTOP)
 
     up.wait_until(lambda: up.children().get("worker-1", frozen) != frozen)
     assert "worker-1 shows no sign of life" in up.said
+
+
+def test_frozen_simulated_server_is_replaced(up: Up) -> None:
+    up.wait_until(lambda: "simulated" in up.children())
+    frozen, ready = up.children()["simulated"], up.said.count("simulated is ready")
+
+    os.kill(frozen, signal.SIGSTOP)
+
+    up.wait_until(lambda: up.children().get("simulated", frozen) != frozen)
+    assert "simulated shows no sign of life" in up.said
+    up.wait_until(lambda: up.said.count("simulated is ready") > ready)
 
 
 def test_the_page_answers_after_all_that(up: Up) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from toolbench.running.children import Child
 from toolbench.running.identity import confined
+from toolbench.running.pings import Ping, can_be_pinged
 from toolbench.running.places import ROOT
 
 _PATIENCE_SECONDS = 60
@@ -55,14 +56,16 @@ class Announcement:
 
 @dataclass(slots=True)
 class _Telling:
-    """What one announcement is told with, and when that may be tried again. Moments are the register's clock's."""
+    """What the lab is told of one child, and when that may be tried again. `line` is its ready line, "" when it has
+    ended. Moments are the register's clock's."""
 
+    line: str
     process: subprocess.Popen[bytes] | None = None
     until: float = 0.0
     again: float = 0.0
     pause: float = _FIRST_PAUSE
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], *, line: str, now: float) -> None:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], *, now: float) -> None:
         self.until = now + _PATIENCE_SECONDS
         self.process = subprocess.Popen(
             command,
@@ -75,7 +78,7 @@ class _Telling:
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError), self.process.stdin as said:
-            said.write(line.encode())
+            said.write(self.line.encode())
 
     def ended(self, now: float) -> bool:
         """True once the lab was told. One that hangs is killed; one that failed makes the next wait for longer."""
@@ -96,8 +99,9 @@ class _Telling:
 
 
 class Register:
-    """Tells the lab where each child serves, and tries again later when the lab cannot be told. Nothing here waits.
-    `command`, and the child's name after it, is given the line on its standard input."""
+    """Tells the lab where each child serves and which one has ended, and tries again later when the lab cannot be told.
+    Nothing here waits. `command`, and the child's name after it, is given the line on its standard input; `--gone`
+    follows the name of a child that has ended."""
 
     def __init__(
         self,
@@ -112,33 +116,58 @@ class Register:
         self._command = command
         self._clock = clock
         self._open: dict[str, Announcement] = {}
+        self._pings: dict[str, Ping] = {}
         self._tellings: dict[str, _Telling] = {}  # of those that are not told yet
 
     def follow(self, child: Child) -> None:
         """Starts listening to a child, anew when it was started anew."""
-        name = child.spec.name
-        self._forget(name)
-        self._open[name] = Announcement(child)
-        self._tellings[name] = _Telling()
+        self._open[child.spec.name] = Announcement(child)
+
+    def withdraw(self, name: str) -> None:
+        """Have the lab forget where a child served that has ended; its telling that is under way is stopped first."""
+        announcement = self._open.pop(name, None)
+        if ping := self._pings.pop(name, None):
+            ping.close()
+        if announcement is not None and announcement.line:
+            self._change(name, "")
 
     def tick(self) -> None:
         for name, announcement in self._open.items():
+            begun = bool(announcement.line)
             announcement.listen()
-            if announcement.line and name in self._tellings:
-                self._tell(name, announcement.line)
+            if announcement.line and not begun:
+                self._change(name, announcement.line)
+                if can_be_pinged(_url(announcement.line)):
+                    self._pings[name] = Ping(_url(announcement.line))
+        for name in tuple(self._tellings):
+            self._tell(name)
+
+    def answering(self) -> set[str]:
+        """Return the children that have just answered, and those that cannot be asked."""
+        now = self._clock()
+        return {name for name in self._open if name not in self._pings or self._pings[name].answers(now)}
 
     def close(self) -> None:
-        """Ends every telling under way."""
+        """Ends every telling and question under way."""
         for name in tuple(self._tellings):
             self._forget(name)
+        for ping in self._pings.values():
+            ping.close()
 
-    def _tell(self, name: str, line: str) -> None:
+    def _change(self, name: str, line: str) -> None:
+        """What was to be told before is told no more."""
+        self._forget(name)
+        self._tellings[name] = _Telling(line)
+
+    def _tell(self, name: str) -> None:
         telling, now = self._tellings[name], self._clock()
         if telling.ended(now):
             self._forget(name)
-            self._say(f"{name} is ready at {_url(line)}")
+            if telling.line:
+                self._say(f"{name} is ready at {_url(telling.line)}")
         elif telling.process is None and now >= telling.again:
-            telling.start(_confined((*self._command, name)), self._environment, line=line, now=now)
+            command = (*self._command, name) if telling.line else (*self._command, name, "--gone")
+            telling.start(_confined(command), self._environment, now=now)
 
     def _forget(self, name: str) -> None:
         if telling := self._tellings.pop(name, None):
@@ -150,4 +179,7 @@ def _confined(command: Sequence[str]) -> list[str]:
 
 
 def _url(line: str) -> str:
-    return str(json.loads(line).get("url", ""))
+    """Return the address in a ready line; "" where it is none, which the lab refuses."""
+    with suppress(ValueError, AttributeError):
+        return str(json.loads(line).get("url", ""))
+    return ""

@@ -14,7 +14,8 @@ _KEPT_BYTES = 2_000_000
 @dataclass(frozen=True, slots=True)
 class Spec:
     """What a child runs. `environment` is all of its environment. `announces`: its first line on stdout is JSON that
-    says where it serves. `beats`: it shows that it lives by a row in the database. `handed`: open files it inherits."""
+    says where it serves. `beats`: it shows that it lives by a row in the database; `needs`: the children without which
+    it cannot. `handed`: open files it inherits."""
 
     name: str
     command: list[str]
@@ -24,6 +25,7 @@ class Spec:
     stop_seconds: float = 10.0
     announces: bool = False
     beats: bool = False
+    needs: frozenset[str] = frozenset()
     handed: tuple[int, ...] = ()
 
 

@@ -7,7 +7,9 @@ import socket
 
 import psycopg
 
-_QUERY = "SELECT pid, extract(epoch FROM now() - seen_at)::float FROM lab_process WHERE host = %s"
+_QUERY = """
+SELECT pid, min(extract(epoch FROM clock_timestamp() - seen_at))::float FROM lab_process WHERE host = %s GROUP BY pid
+"""
 
 
 def silent_seconds(database_url: str) -> dict[int, float] | None:

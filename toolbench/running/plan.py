@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from toolbench.running.children import Spec
 from toolbench.running.identity import confined
@@ -11,6 +12,7 @@ from toolbench.running.places import ROOT
 
 SHIFTS_PER_WORKER = 8
 THREADS_OF_WEB = 8
+ASKS_WORKERS = frozenset({"scheduler", "valkey"})  # a worker beats when the scheduler asks it to, through the broker
 
 
 def environment(shared: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +47,7 @@ def processes(env: Mapping[str, str], *, workers: int, web_handle: int, local_mo
     specs = [
         _spec("web", web_command(web_handle), env, handed=(web_handle,)),
         *(
-            _spec(f"worker-{number}", worker_command(f"worker-{number}"), env, beats=True)
+            replace(_spec(f"worker-{number}", worker_command(f"worker-{number}"), env, beats=True), needs=ASKS_WORKERS)
             for number in range(1, workers + 1)
         ),
         _spec("scheduler", [*manage, "scheduler"], env, beats=True),

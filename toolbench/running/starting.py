@@ -143,9 +143,8 @@ class Start:
             if time.monotonic() < beats_at:
                 continue
             beats_at = time.monotonic() + _HEARTBEATS_EVERY
-            silent = silent_seconds(database_url)
-            if silent is not None:
-                self._supervisor.replace_silent(silent)
+            asked_at = time.monotonic()
+            self._supervisor.replace_silent(silent_seconds(database_url), asked_at)
 
     def _wait_until(self, child: Child, is_ready: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS

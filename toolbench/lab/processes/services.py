@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Mapping
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from toolbench.lab.models import ServiceAddress
@@ -20,6 +21,25 @@ def register(name: str, announced: Mapping[str, str]) -> None:
             "ready_at": Now(),
         },
     )
+
+
+def withdraw(name: str) -> None:
+    """Forget the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
+    ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
+
+
+def is_registered(address: ServiceAddress) -> bool:
+    """Return whether the very server of this address is still registered, and not one that came after it."""
+    return _same(address).exists()
+
+
+def withdraw_address(address: ServiceAddress) -> None:
+    """Forget this address; one that was registered after it stays."""
+    _same(address).delete()
+
+
+def _same(address: ServiceAddress) -> QuerySet[ServiceAddress]:
+    return ServiceAddress.objects.filter(name=address.name, host=address.host, url=address.url, key=address.key)
 
 
 def forget_this_host() -> None:

@@ -1,11 +1,11 @@
-"""`manage.py register_service NAME`: notes where a local server listens; reads its ready line from standard input."""
+"""`manage.py register_service NAME`: notes where a local server listens, or with `--gone` that it has ended."""
 
 import json
 import sys
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.processes.services import register
+from toolbench.lab.processes.services import register, withdraw
 
 
 class Command(BaseCommand):
@@ -14,10 +14,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
+        parser.add_argument("--gone", action="store_true", help="the server has ended; nothing is read")
 
-    def handle(self, name: str, **options: object) -> None:
+    def handle(self, name: str, gone: bool, **options: object) -> None:
+        if gone:
+            return withdraw(name)
         try:
             announced = json.loads(sys.stdin.readline())
             register(name, announced)
         except (ValueError, KeyError, TypeError) as error:
             raise CommandError(f"{name} announced something that is no ready line: {error}") from error
+        return None

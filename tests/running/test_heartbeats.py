@@ -1,0 +1,32 @@
+"""Signs of life as the supervisor reads them."""
+
+import os
+import socket
+
+import pytest
+from django.db import connection
+
+from tests.workers import shared_environment
+from toolbench.running.heartbeats import silent_seconds
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_silent_seconds_takes_newest_row_of_a_number() -> None:
+    rows = [("worker", os.getpid(), 3600), ("scheduler", os.getpid(), 5), ("worker", os.getpid() + 1, 50)]
+    with connection.cursor() as cursor:
+        for kind, pid, age in rows:
+            cursor.execute(
+                "INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, seen_at)"
+                " VALUES (%s, %s, %s, %s, 0, clock_timestamp() - make_interval(secs => %s))",
+                [f"{kind}@{pid}", kind, socket.gethostname(), pid, age],
+            )
+
+    found = silent_seconds(shared_environment()["DATABASE_URL"])
+
+    assert found is not None
+    assert {pid: seconds // 10 for pid, seconds in found.items()} == {os.getpid(): 0, os.getpid() + 1: 5}
+
+
+def test_silent_seconds_of_absent_database_is_none() -> None:
+    assert silent_seconds("postgresql://nobody@127.0.0.1:1/none") is None

@@ -1,0 +1,61 @@
+"""Asks a local server whether it still answers, without waiting for it."""
+
+import socket
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+EVERY_SECONDS = 5.0
+_REQUEST = b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+class Ping:
+    """One question after the other to a server on this machine; a frozen one leaves its question open."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._address = parts.hostname or "", parts.port or 80
+        self._socket: socket.socket | None = None
+        self._sent = False
+        self._due = 0.0
+
+    def answers(self, now: float) -> bool:
+        """Ask if it is time to; return whether an answer has come. Any answer counts."""
+        if self._socket is None:
+            if now < self._due:
+                return False
+            self._ask(now)
+        try:
+            return self._went_on()
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.close()
+            return False
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _ask(self, now: float) -> None:
+        self._due, self._sent = now + EVERY_SECONDS, False
+        self._socket = socket.socket()
+        self._socket.setblocking(False)
+        with suppress(OSError):  # EINPROGRESS; what really fails, fails in the next step too
+            self._socket.connect(self._address)
+
+    def _went_on(self) -> bool:
+        assert self._socket is not None
+        if not self._sent:
+            self._socket.send(_REQUEST)
+            self._sent = True
+        answer = self._socket.recv(1024)
+        self.close()
+        return bool(answer)
+
+
+def can_be_pinged(url: str) -> bool:
+    """Return whether the address is one of this machine: looking up a name could take long."""
+    with suppress(ValueError):
+        return urlsplit(url).hostname == "127.0.0.1" and urlsplit(url).port is not None
+    return False
