@@ -60,6 +60,12 @@ def _translated(error: Exception) -> httpx.TransportError:
     return kind(str(error) or type(error).__name__)
 
 
+def is_refused(error: Exception | None) -> bool:
+    """Return whether nothing listens at the address. Other failures to connect may be this machine's own."""
+    cause = error.__cause__ if error is not None else None
+    return isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionRefusedError)
+
+
 @functools.lru_cache(maxsize=32)
 def _client_timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=read)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.models import Model, Probe, Provider
+from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
 from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
 from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.probes.routes import settle
@@ -24,7 +24,8 @@ from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.waking import wake_probes
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import has_room
-from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
+from toolbench.lab.trials.local_servers import MAX_EXECUTIONS, LocalServer
+from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach, server_of
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.probing.checks import ProbeCheck
@@ -40,7 +41,7 @@ OPEN = (Probe.State.QUEUED, Probe.State.RUNNING)
 
 
 class Stopping(Exception):
-    """The worker is asked to stop; the probe is queued again."""
+    """The worker is asked to stop, or the local server has died; the probe is queued again."""
 
 
 def ask_probe(model: Model, kind: str, *, why: str = "") -> Probe:
@@ -87,7 +88,7 @@ def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> b
     if claimed is None:
         return False
     try:
-        asyncio.run(_Work(claimed, _endpoint(claimed), stopping).work())
+        asyncio.run(_Work(claimed, *_reached(claimed), stopping).work())
     except (NotHere, Stopping):
         give_back(claimed)
     except (NotReady, KeyUnavailable) as error:
@@ -109,12 +110,19 @@ def _next_waiting(than: int) -> list[int]:
     return list(first.values_list("pk", flat=True))
 
 
-def _endpoint(claimed: ClaimedProbe) -> Endpoint:
-    """Raises NotHere, NotReady, KeyUnavailable."""
+def _reached(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
+    """Return the endpoint, and the local server that it is. Raises Stopping for one that has died under this probe and
+    is not back yet, NotHere, NotReady, KeyUnavailable."""
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
-    endpoint = endpoint_of(reach(model.provider), model.provider.service, model.name)
+    to = reach(model.provider)
+    try:
+        endpoint = endpoint_of(to, model.provider.service, model.name)
+    except NotReady as error:
+        if 1 < claimed.execution < MAX_EXECUTIONS:
+            raise Stopping from error
+        raise
     limits = replace(endpoint.timeouts, read=min(endpoint.timeouts.read, LONGEST_ANSWER), deadline=LONGEST_ANSWER)
-    return replace(endpoint, timeouts=limits)
+    return replace(endpoint, timeouts=limits), server_of(to, model.provider.service)
 
 
 @dataclass(slots=True)
@@ -123,20 +131,26 @@ class _Work:
 
     claimed: ClaimedProbe
     endpoint: Endpoint
+    address: ServiceAddress | None
     stopping: Callable[[], bool]
     _database: DatabaseThread = field(default_factory=DatabaseThread)
     _heard: list[tuple[str, ExchangeStep]] = field(default_factory=list)
+    _last: ExchangeStep | None = None
+    _server: LocalServer | None = None
     _checks: list[ProbeCheck] = field(default_factory=list)
     _lost: bool = False
 
     async def work(self) -> None:
         try:
             async with Door() as door, self._beating():
+                if self.address is not None:
+                    self._server = LocalServer(self.address, self.endpoint, door, self._database)
                 await self._room()
                 word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(self.endpoint, door, self._note, self._permit, time.perf_counter, word)
                 full = self.claimed.kind == Probe.Kind.CONFORMANCE
                 async for check in probe_conformance(prober) if full else probe_first_use(prober):
+                    await self._check_server()
                     self._checks.append(check)
                     await self._store()
             address = self.endpoint.url("")
@@ -157,11 +171,17 @@ class _Work:
 
     def _note(self, check: str, step: ExchangeStep) -> None:
         self._heard.append((check, step))
+        self._last = step
 
     async def _permit(self) -> None:
         if self._lost:
             raise ProbeLost
         if self.stopping():
+            raise Stopping
+        await self._check_server()
+
+    async def _check_server(self) -> None:
+        if self._server and self._last and await self._server.lost([self._last], self.claimed.execution):
             raise Stopping
 
     async def _failed(self, job: str, error: Exception) -> None:

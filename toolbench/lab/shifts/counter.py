@@ -10,13 +10,13 @@ from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.liveness import process_name
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import ClaimedTrial, claim
-from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach
+from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach, with_addresses
 from toolbench.lab.trials.slots import Free
 
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 64
-REACH_SECONDS = 1.0  # for so long a provider's address and key are taken as read
+REACH_SECONDS = 1.0  # for so long a provider's own address and key are taken as read
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ class Counter:
         if to is None:
             return None
         trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker, free=free)
+        if trials:
+            to = with_addresses(to)  # as they were after the claim, which asked whether they are there
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= _read_configs(sorted(unknown))

@@ -5,12 +5,14 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from toolbench.engine.events import StopReason
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.trials.budget import Granted, reserve
 from toolbench.lab.trials.claiming import ClaimedTrial, leave_slot, take_slot
+from toolbench.lab.trials.plans import NotReady
 from toolbench.lab.trials.slots import Slots
 from toolbench.providers.driving import Stopped
 
@@ -80,7 +82,8 @@ def _tell(answers: list[_Waiting], granted: Granted) -> None:
 
 @dataclass(slots=True)
 class TrialGate:
-    """The gate of one trial, with `ahead` requests that were counted when it was claimed."""
+    """The gate of one trial, with `ahead` requests that were counted when it was claimed. `lost` says whether its local
+    server has died: then it is not waited for."""
 
     trial: ClaimedTrial
     provider_id: int
@@ -88,6 +91,7 @@ class TrialGate:
     database: DatabaseThread
     slots: Slots
     ahead: int
+    lost: Callable[[], Awaitable[bool]] | None = None
 
     async def reserve(self) -> None:
         if self.ahead > 0:
@@ -96,6 +100,9 @@ class TrialGate:
             await self.permits.take(self.trial.run_id)
 
     async def back_off(self, seconds: float) -> None:
+        """Raises NotReady."""
+        if self.lost is not None and await self.lost():
+            raise NotReady("The local server has died.")
         with contextlib.suppress(*AWAY):  # then the slot is kept, and nothing else is claimed either
             await self.database.run(leave_slot, self.trial.id, self.trial.lease)
             self.slots.freed.set()

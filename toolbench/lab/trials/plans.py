@@ -37,7 +37,7 @@ class ScenarioChanged(Exception):
 
 
 class NotReady(Exception):
-    """The local server does not answer yet; the trial has to wait."""
+    """The local server does not answer, not yet or not any more; the trial has to wait."""
 
 
 @light(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class TrialPlan:
     endpoint: Endpoint
     local: bool
     policy_text: str
+    server: ServiceAddress | None = None  # a local one
 
     @property
     def hash(self) -> str:
@@ -139,7 +140,7 @@ def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
 def reach(provider: Provider) -> Reach:
     """At most one query. Raises KeyUnavailable."""
     local = provider.kind in SEEDED_KINDS and not provider.base_url
-    services = {address.name: address for address in ServiceAddress.objects.all()} if local else {}
+    services = _addresses() if local else {}
     endpoint = Endpoint(
         base_url=provider.base_url,
         model="",
@@ -155,6 +156,20 @@ def reach(provider: Provider) -> Reach:
         seeded=provider.kind in SEEDED_KINDS,
     )
     return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
+
+
+def with_addresses(to: Reach) -> Reach:
+    """Return the same with the local servers that are registered now: a claim is followed by one of these."""
+    return to if to.endpoint.base_url else replace(to, services=_addresses())
+
+
+def _addresses() -> dict[str, ServiceAddress]:
+    return {address.name: address for address in ServiceAddress.objects.all()}
+
+
+def server_of(to: Reach, service: str) -> ServiceAddress | None:
+    """Return the local server that `endpoint_of` leads to; None where there is none."""
+    return None if to.endpoint.base_url else to.services.get(service)
 
 
 def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
@@ -182,7 +197,7 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
         wire=endpoint.wire,
         further=instance.further,
     )
-    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text)
+    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, server_of(to, config.service))
 
 
 def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
@@ -197,7 +212,7 @@ def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:
     """Where a model is reached now. Raises NotHere, NotReady."""
     if to.endpoint.base_url:
         return replace(to.endpoint, model=model)
-    address = to.services.get(service)
+    address = server_of(to, service)
     if address is None:
         raise NotReady(f"The local server {service or 'of this provider'} is not ready yet.")
     if address.host != socket.gethostname():

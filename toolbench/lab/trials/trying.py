@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended
@@ -17,6 +18,7 @@ from toolbench.lab.steps.causes import cause_columns
 from toolbench.lab.steps.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.steps.stored_steps import driven_steps
 from toolbench.lab.trials.claiming import ClaimedTrial
+from toolbench.lab.trials.local_servers import LocalServer
 from toolbench.lab.trials.permits import Permits, TrialGate
 from toolbench.lab.trials.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.trials.prompts import prompt_columns, prompt_version, sent_prompt
@@ -70,9 +72,14 @@ class Try:
         """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
         reached, or the local server is gone. A defect of ours ends the trial, not the shift."""
         try:
-            plan = trial_plan(self.trial, config, to)
+            return await self._run(config, to)
         except NotReady:
             return False
+
+    async def _run(self, config: FrozenConfig, to: Reach) -> bool:
+        """Raises NotReady."""
+        try:
+            plan = trial_plan(self.trial, config, to)
         except NotHere as error:
             self.refuse("local_model_elsewhere", str(error))
             return True
@@ -81,6 +88,8 @@ class Try:
             return True
         try:
             return await self._drive(plan)
+        except NotReady:
+            raise
         except (PlanError, UnknownTransform) as error:
             self.refuse("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
@@ -91,8 +100,9 @@ class Try:
     async def _drive(self, plan: TrialPlan) -> bool:
         started = time.perf_counter()
         workspace = plan.scenario.open(plan.instance)
+        self.gate.lost = partial(self._lost_its_server, plan)
         ended = await drive(plan.loop, self._world(plan, workspace.call))
-        if ended.end is End.BUDGET_SPENT:
+        if ended.end is End.BUDGET_SPENT or await self._lost_its_server(plan):
             return False
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
@@ -102,6 +112,12 @@ class Try:
         driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
         self._end({**self._columns(plan, driven), **prompt})
         return True
+
+    async def _lost_its_server(self, plan: TrialPlan) -> bool:
+        if plan.server is None:
+            return False
+        server = LocalServer(plan.server, plan.endpoint, self.bench.door, self.bench.database)
+        return await server.lost(self.steps, self.trial.execution)
 
     async def _prompt(self, plan: TrialPlan) -> JsonObject:
         if plan.loop.policy.method == "template":
