@@ -54,7 +54,11 @@ class Migration(migrations.Migration):
             model_name="cell",
             index=models.Index(fields=["id"], name="cells_set_aside", condition=~Q(compute_error="")),
         ),
-        migrations.RunSQL([blanked(name) for name in FIGURES], migrations.RunSQL.noop),
+        # Deferred checks of the rows that change would keep the table from being altered.
+        migrations.RunSQL(
+            ["SET CONSTRAINTS ALL IMMEDIATE", *map(blanked, FIGURES), "SET CONSTRAINTS ALL DEFERRED"],
+            migrations.RunSQL.noop,
+        ),
         migrations.AddConstraint(
             model_name="cell",
             constraint=models.CheckConstraint(condition=in_range(), name="cell_figures_in_range"),
