@@ -1,5 +1,7 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.engine.scripted import TOOLS
 from tests.engine.streams import split_at
 from tests.engine.wires.anthropic.events import event, events, message, streamed
+from tests.extremes import Path, with_literal
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Decoder, Delta
 from toolbench.engine.loop.preparing import prepare_turns
@@ -144,3 +147,27 @@ def test_a_stream_split_anywhere_gives_the_same_turn_as_the_whole_answer(
     whole = message(*blocks, stop=stop)
     one = read_in(json.dumps(whole).encode(), stream=False)
     assert read_in(*split_at(streamed(whole, size), places)) == one
+
+
+def test_stream_with_any_value_anywhere_is_read_or_malformed() -> None:
+    made = events(message(THOUGHT, {**TEXT, "citations": []}, USE, stop="tool_use"))
+    cited = {"type": "citations_delta", "citation": {"cited_text": "x"}}
+    made.insert(5, {"type": "content_block_delta", "index": 1, "delta": cited})
+    made.insert(-3, {"type": "content_block_delta", "index": 1, "delta": cited})
+    for place, odd in product(range(len(made)), (5, -0.5, "x", True, None, [], [1], {}, {"x": [None]})):
+        for path in leaves(made[place]):
+            changed = [*made[:place], with_leaf(made[place], path, odd), *made[place + 1 :]]
+            with suppress(MalformedAnswer):
+                read_in(b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in changed))
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield every place within a JSON value, containers included."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from leaves(part, (*path, key))
+
+
+def with_leaf(value: Any, path: Path, odd: Any) -> Any:
+    literal: Any = json.loads(with_literal(value, path, json.dumps(odd)))
+    return literal

@@ -49,7 +49,8 @@ class BlockParts:
     def _keep(self, name: str, value: Any) -> None:
         """A signature comes whole; citations come one by one."""
         if name == "citation":
-            self._start["citations"] = [*(self._start.get("citations") or ()), value]
+            known = self._start.get("citations")
+            self._start["citations"] = [*(known if isinstance(known, list) else ()), value]
         elif isinstance(value, str) and name not in ("type", "signature"):
             self._texts.setdefault(name, []).append(value)
         elif name != "type":
