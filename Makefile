@@ -8,7 +8,7 @@ ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
 .DEFAULT_GOAL := help
-.PHONY: help up link worker reset run-environment environment browser test test-local lint check lock clean
+.PHONY: help up link worker reset run-environment environment browser test test-local lint check check-long lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -27,7 +27,7 @@ reset: run-environment  ## Delete all data (asks first; YES=1 does not ask)
 	@exec $(BIN)/python -m toolbench.running reset
 
 test: environment browser  ## Every test, pages in a real headless Chromium (SKIP_BROWSER=1 leaves those out)
-	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model$(BROWSER_TESTS)"
+	$(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder -m "not local_model and not long$(BROWSER_TESTS)"
 
 test-local: environment  ## Live tests on the local model
 	$(BIN)/python -m pytest -q -m local_model
@@ -40,6 +40,10 @@ lint: environment  ## Format, lint, types, import contracts, templates
 	$(BIN)/djlint templates --lint --quiet
 
 check: lint test  ## All that has to be green: lint and test
+
+# The canaries go here, as a line of their own, once the module is there: $(BIN)/python -m benchmarks.canaries
+check-long: environment  ## What is too slow for check, 45 minutes at most: ten rounds of chaos
+	$(BIN)/python -m pytest -v -m long
 
 lock: environment  ## Renew requirements/ from pyproject.toml (needs uv)
 	uv lock

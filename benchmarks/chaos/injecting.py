@@ -1,0 +1,99 @@
+"""Faults at their moments: processes killed or frozen, the disk full, and all of it undone."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from random import Random
+
+import psycopg
+
+from benchmarks.chaos.schedule import FILL, KILL, Fault
+from benchmarks.chaos.stack import NotInTimeError, Stack, wait_until
+
+_THERE_SECONDS = 30.0  # for a process that an earlier fault ended and that is still to be started
+_LEAD_SECONDS = 0.2  # from a fault before the launch to the launch
+
+
+class Injector:
+    """Lets the faults of one round happen.
+
+    Attributes:
+        hit: what each fault did, in words.
+        missing: what was waited for and did not happen.
+    """
+
+    def __init__(self, stack: Stack, random: Random) -> None:
+        self._stack = stack
+        self._random = random
+        self._frozen: dict[Fault, list[int]] = {}
+        self.hit: list[str] = []
+        self.missing: list[str] = []
+
+    @contextmanager
+    def happening(self, faults: Sequence[Fault]) -> Iterator[None]:
+        """Let faults happen beside the block, in a thread; leave it when the last of them is undone.
+
+        Moments count from the beginning of the block; faults before the launch begin now, the block a little later.
+        """
+        thread = threading.Thread(target=self._play, args=(faults,))
+        thread.start()
+        try:
+            if any(fault.at < 0 for fault in faults):
+                time.sleep(_LEAD_SECONDS)
+            yield
+        finally:
+            thread.join()
+
+    def _play(self, faults: Sequence[Fault]) -> None:
+        events = [(fault.at, False, fault) for fault in faults]
+        events += [(fault.at + fault.seconds, True, fault) for fault in faults if fault.seconds]
+        began = time.monotonic() - min((at for at, _, _ in events), default=0.0)
+        if all(fault.at >= 0 for fault in faults):
+            began = time.monotonic()
+        for at, undoes, fault in sorted(events, key=lambda event: event[:2]):
+            time.sleep(max(0.0, at - (time.monotonic() - began)))
+            if undoes:
+                self._undo(fault)
+            else:
+                self._begin(fault)
+
+    def _begin(self, fault: Fault) -> None:
+        if fault.kind == FILL:
+            self._fill(fault)
+            return
+        pids: list[int] = []
+
+        def find() -> bool:
+            pids[:] = self._stack.pids(fault.target, self._random)
+            return bool(pids)
+
+        try:
+            wait_until(find, fault.target, seconds=_THERE_SECONDS)
+        except NotInTimeError as error:
+            self.missing.append(str(error))
+            return
+        _signal(pids, signal.SIGKILL if fault.kind == KILL else signal.SIGSTOP)
+        self._frozen[fault] = pids
+        self.hit.append(str(fault))
+
+    def _undo(self, fault: Fault) -> None:
+        if fault.kind == FILL and self._stack.disk:
+            self._stack.disk.make_room()
+        _signal(self._frozen.pop(fault, []), signal.SIGCONT)
+
+    def _fill(self, fault: Fault) -> None:
+        assert self._stack.disk
+        self._stack.disk.fill()
+        self.hit.append(str(fault))
+        if fault.target == "wal":  # else what is left of a segment of 16 MB may do for the whole round
+            with suppress(psycopg.Error), self._stack.connect() as connection:
+                connection.execute("SELECT pg_switch_wal()")
+
+
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)

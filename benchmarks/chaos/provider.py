@@ -1,0 +1,56 @@
+"""A provider that counts what each run sent it, plays well, and gives poisoned answers to runs that asked for them."""
+
+import threading
+from collections import Counter
+from dataclasses import replace
+
+from benchmarks.chaos.poison import POISONS
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+
+DELAY_SECONDS = 0.4  # of every answer, so that faults find trials under way
+_PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+
+
+class CountingProvider:
+    """An HTTP server on this machine. The first part of a request's path says to which run it belongs."""
+
+    def __init__(self) -> None:
+        self._sent: Counter[str] = Counter()
+        self._poisons: dict[str, str] = {}
+        self._counting = threading.Lock()
+        self._server = ScriptedProvider(self._answer)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def base_url(self, name: str, *, poison: str = "") -> str:
+        """Return the address for one run, whose answers are poisoned where `poison` names one."""
+        self._poisons[name] = poison
+        return f"{self._server.base_url}/{name}"
+
+    def count_sent(self, name: str) -> int:
+        """Return how many requests of the run have arrived."""
+        return self._sent[name]
+
+    def _answer(self, seen: Seen) -> Answer:
+        name = seen.path.split("/")[1]
+        with self._counting:
+            self._sent[name] += 1
+            count = self._sent[name]
+            self._server.seen.clear()
+        poison = self._poisons.get(name, "")
+        if poison and count % 3 != 1:
+            return replace(POISONS[poison](), delay=DELAY_SECONDS)
+        return replace(_play_well(seen), delay=DELAY_SECONDS)
+
+
+def _play_well(seen: Seen) -> Answer:
+    """Three requests to success in scenario happy_path."""
+    body = seen.json()
+    answered = sum(message["role"] == "tool" for message in body["messages"])
+    if not body.get("tools") or answered >= 2:
+        return says("Done.")
+    return calls(("state_patch", _PATCH)) if answered else calls(("state_get", {}))

@@ -1,0 +1,121 @@
+"""One round of chaos: launch runs, let the faults happen, wait for the ends, and check what must hold."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import psycopg
+
+from benchmarks.chaos.injecting import Injector
+from benchmarks.chaos.lab import Lab
+from benchmarks.chaos.provider import CountingProvider
+from benchmarks.chaos.schedule import Round
+from benchmarks.chaos.stack import NotInTimeError, Stack, wait_until
+
+STUCK_SECONDS = 60.0  # after the last fault was undone
+EARLIER_RUNS = 12  # that are checked again in each round: a frozen process may write late
+_POLL_SECONDS = 0.1
+_MOST_TRIALS = 20  # of a cell that goes on until it is decided
+
+_BUSY = """
+SELECT count(*) FROM lab_run AS run WHERE id = ANY(%s) AND (
+    state NOT IN ('finished', 'cancelled', 'paused')
+    OR EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'running')
+    OR EXISTS (SELECT 1 FROM lab_cell WHERE run_id = run.id AND stale))
+"""
+
+
+@dataclass(slots=True)
+class Launched:
+    """A run of a round. `name` is its part of the counting provider's address, "" for a simulated one."""
+
+    run_id: int
+    kind: str
+    name: str = ""
+    poisoned: bool = False
+
+
+@dataclass(slots=True)
+class Chaos:
+    """A stack, and what is done to it. One after another, its rounds see what the earlier ones left."""
+
+    stack: Stack
+    lab: Lab
+    provider: CountingProvider
+    runs: list[Launched] = field(default_factory=list)
+    _reported: set[tuple[str, int]] = field(default_factory=set)
+
+    def play(self, planned: Round) -> dict[str, Any]:
+        """Play one round; return its record, as JSON."""
+        began = time.monotonic()
+        injector = Injector(self.stack, Random(f"{planned.seed} {planned.number} pids"))
+        first = len(self.runs)
+        with injector.happening([fault for fault in planned.faults if fault.at < 0]):
+            self._launch(planned)
+        with injector.happening([fault for fault in planned.faults if fault.at >= 0]):
+            pass
+        try:
+            self._wait_for_ends(self.runs[first:])
+        except NotInTimeError as error:
+            injector.missing.append(str(error))
+        checked = self.lab.ask("check", runs=[self._watched(run) for run in self.runs[-EARLIER_RUNS:]])
+        missing = [{"kind": "stuck", "run_id": None, "text": text} for text in injector.missing]
+        return {
+            **planned.to_json(),
+            "hit": injector.hit,
+            "runs": [self._told(run, checked["ends"][str(run.run_id)]) for run in self.runs[first:]],
+            "cells": checked["cells"],
+            "violations": missing + self._new(checked["violations"]),
+            "seconds": round(time.monotonic() - began, 2),
+            "disk_mb": round(self.stack.disk.used_mb()) if self.stack.disk else None,
+        }
+
+    def _new(self, violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return those that no earlier round has reported: a run is checked in several rounds."""
+        fresh = [found for found in violations if (found["kind"], found["run_id"]) not in self._reported]
+        self._reported |= {(found["kind"], found["run_id"]) for found in fresh}
+        return fresh
+
+    def _launch(self, planned: Round) -> None:
+        def counted(kind: str, *, cap: int | None = None, poison: str = "") -> None:
+            name = f"{kind}-{planned.number}-{len(self.runs)}"
+            base_url = self.provider.base_url(name, poison=poison)
+            more = {
+                "trials": planned.trials,
+                "cap": cap,
+                "poisoned": bool(poison),
+                "stream": poison.startswith("stream"),
+            }
+            run_id = self.lab.ask("launch_counted", base_url=base_url, **more)
+            self.runs.append(Launched(run_id, kind, name, bool(poison)))
+
+        counted("capped", cap=planned.cap)
+        counted("plain")
+        if planned.poison:
+            counted("poisoned", poison=planned.poison)
+        persona, trials = ("reliable-90", _MOST_TRIALS) if planned.until else ("slow", planned.trials // 2)
+        run_id = self.lab.ask("launch_simulated", persona=persona, trials=trials, until=planned.until)
+        self.runs.append(Launched(run_id, "until" if planned.until else "simulated"))
+
+    def _wait_for_ends(self, runs: Sequence[Launched]) -> None:
+        ids = [run.run_id for run in runs]
+        wait_until(lambda: not self._busy(ids), "the runs' ends", seconds=STUCK_SECONDS)
+        wait_until(self.stack.page_answers, "a page", seconds=STUCK_SECONDS)
+
+    def _busy(self, ids: list[int]) -> bool:
+        time.sleep(_POLL_SECONDS)
+        try:
+            with self.stack.connect() as connection:
+                row = connection.execute(_BUSY, [ids]).fetchone()
+        except psycopg.Error:
+            return True
+        return row is None or row[0] > 0
+
+    def _watched(self, run: Launched) -> dict[str, Any]:
+        sent = self.provider.count_sent(run.name) if run.name else None
+        return {"run_id": run.run_id, "sent": sent, "poisoned": run.poisoned}
+
+    def _told(self, run: Launched, ends: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": run.kind, **self._watched(run), **ends}

@@ -1,0 +1,182 @@
+"""A whole `make up` without the local model, its data on a disk of its own, and its processes by name."""
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import psycopg
+
+from benchmarks.chaos.schedule import BACKEND, DATABASE, SUPERVISOR
+from benchmarks.chaos.space import Disk
+from toolbench.running.identity import confined
+from toolbench.running.places import ROOT, Lock, read_state
+
+PATIENCE_SECONDS = 120
+# Short, so that what is lost is found within a round. Start-up takes seconds: silence is judged late.
+_SETTINGS = {
+    "LOCAL_MODEL": "0",
+    "WORKERS": "2",
+    "TOOLBENCH_LEASE_SECONDS": "3",
+    "TOOLBENCH_HEARTBEAT_SECONDS": "0.5",
+    "TOOLBENCH_SWEEP_SECONDS": "0.5",
+    "TOOLBENCH_SHIFT_SECONDS": "5",
+    "TOOLBENCH_SILENT_SECONDS": "40",
+}
+_MARKS = {
+    "postgres": "/bin/postgres\0",
+    "valkey": "valkey-server",  # it writes its own title
+    "web": "gunicorn\0",
+    "worker-1": "worker-1@",
+    "worker-2": "worker-2@",
+    "scheduler": "\0scheduler\0",
+    "simulated": "toolbench.providers.simulated\0",
+}
+
+
+class NotInTimeError(Exception):
+    """Something that was waited for did not happen; the text says what."""
+
+
+class Stack:
+    """A running `make up`. Start it in the main thread.
+
+    Attributes:
+        disk: the tmpfs that holds its data; None where the machine allows none.
+    """
+
+    def __init__(self, folder: Path, *, can_fill: bool) -> None:
+        self.var = folder / "var"
+        self.var.mkdir()
+        self.disk = Disk(self.var) if can_fill else None
+        self.port = _free_port()
+        self._out = folder / "out"
+        self.environment = {**os.environ, **_SETTINGS, "TOOLBENCH_VAR": str(self.var), "PORT": str(self.port)}
+        for name in ("DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "HOST"):
+            self.environment.pop(name, None)
+
+    def start(self) -> None:
+        """Return when every process serves. Raises NotInTimeError."""
+        command = confined([sys.executable, "-m", "toolbench.running", "up"], death_signal=signal.SIGTERM)
+        with self._out.open("ab") as out:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
+        wait_until(lambda: "simulated is ready" in self.said or self.process.poll() is not None, "make up")
+        if self.process.poll() is not None:
+            raise NotInTimeError(f"make up ended: {self.said}")
+        state = read_state(self.var / "running.json")
+        assert state is not None
+        self.environment |= state.environment
+        wait_until(lambda: self.beating_workers() == 2, "two workers with a heartbeat")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(30)
+        self.process.kill()
+        self.process.wait()
+        lock = Lock(self.var / "children.lock")
+        lock.take(seconds=30)
+        lock.release()
+        if self.disk:
+            self.disk.clear()
+        else:
+            shutil.rmtree(self.var, ignore_errors=True)
+
+    @property
+    def said(self) -> str:
+        return self._out.read_text(errors="replace")
+
+    def connect(self) -> psycopg.Connection:
+        url = self.environment["DATABASE_URL"]
+        return psycopg.connect(url, autocommit=True, connect_timeout=2, options="-c statement_timeout=5000")
+
+    def beating_workers(self) -> int:
+        """Return how many workers had a heartbeat in the last 3 s; 0 while the database is away."""
+        query = "SELECT count(*) FROM lab_process WHERE kind = 'worker' AND seen_at > now() - interval '3 s'"
+        try:
+            with self.connect() as connection:
+                row = connection.execute(query).fetchone()
+        except psycopg.Error:
+            return 0
+        return int(row[0]) if row else 0
+
+    def page_answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/sign-in/")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def children(self) -> dict[str, int]:
+        """Return the process number of every living child of the supervisor, by name."""
+        lines = {pid: _command(pid) for pid in _children(self.process.pid)}
+        return {
+            name: pid
+            for name, mark in _MARKS.items()
+            for pid, line in lines.items()
+            if mark in line and "confine.py" not in line
+        }
+
+    def pids(self, target: str, random: Random) -> list[int]:
+        """Return the processes that a fault of `target` hits: none while it is not there."""
+        if target == SUPERVISOR:
+            return [self.process.pid]
+        children = self.children()
+        if target not in (BACKEND, DATABASE):
+            return [children[target]] if target in children else []
+        if "postgres" not in children:
+            return []
+        every = _children(children["postgres"])
+        if target == DATABASE:
+            return [children["postgres"], *every]
+        clients = sorted(pid for pid in every if "postgres: postgres toolbench" in _command(pid))
+        return [random.choice(clients)] if clients else []
+
+    def keep_logs(self, folder: Path) -> None:
+        """Copy the logs to `folder`, for a round that found something."""
+        shutil.copytree(self.var / "log", folder, dirs_exist_ok=True)
+        (folder / "make-up.txt").write_text(self.said)
+
+
+def wait_until(is_so: Callable[[], bool], what: str, *, seconds: float = PATIENCE_SECONDS) -> None:
+    """Raises NotInTimeError, with `what` was waited for, after so many seconds."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            raise NotInTimeError(f"{what}: not after {seconds:.0f} s")
+        time.sleep(0.05)
+
+
+def _free_port() -> int:
+    """Return a port below those that the system gives to connections."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise NotInTimeError("no port is free")
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _command(pid: int) -> str:
+    """Return the command line, with NUL after each part; "" when the process has gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -1,0 +1,61 @@
+"""Ten rounds of chaos on a whole stack: a round that found something is a failed test that says what."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.chaos.record import describe
+from toolbench.running.places import ROOT
+
+pytestmark = pytest.mark.long
+
+ROUNDS = 10
+PATIENCE_SECONDS = 600  # for one round; a stuck one takes a minute and a new stack
+SEED = 1
+
+Played = Callable[[int], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """Wait for the record of a round; all rounds are played on one stack, one after the other."""
+    folder = tmp_path_factory.mktemp("chaos")
+    out = folder / "rounds.jsonl"
+    command = [sys.executable, "-m", "benchmarks.chaos", "--rounds", str(ROUNDS), "--seed", str(SEED)]
+    with (folder / "said.txt").open("wb") as said:
+        process = subprocess.Popen([*command, "--out", str(out)], cwd=ROOT, stdout=said, stderr=said)
+
+    def wait_for(number: int) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (record := _read(out).get(number)) is None:
+            what = (folder / "said.txt").read_text()
+            assert process.poll() is None or number in _read(out), f"the benchmark ended before round {number}:\n{what}"
+            assert time.monotonic() < until, f"round {number} did not end:\n{what}"
+            time.sleep(0.5)
+        return record
+
+    yield wait_for
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.parametrize("number", range(1, ROUNDS + 1))
+def test_chaos_round_breaks_no_invariant(played: Played, number: int) -> None:
+    record = played(number)
+
+    assert record["violations"] == [], describe(record)
+
+
+def _read(path: Path) -> dict[int, dict[str, Any]]:
+    """The rounds written so far, by number; a line that is being written is left for the next time."""
+    if not path.exists():
+        return {}
+    lines = path.read_text().splitlines(keepends=True)
+    records = [json.loads(line) for line in lines if line.endswith("\n")]
+    return {record["number"]: record for record in records}
