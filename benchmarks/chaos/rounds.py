@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -48,18 +49,21 @@ class Chaos:
     _reported: set[tuple[str, int]] = field(default_factory=set)
 
     def play(self, planned: Round) -> dict[str, Any]:
-        """Play one round; return its record, as JSON."""
+        """Play one round; return its record, as JSON. Its parts: seconds to launch, of faults, until the ends."""
         began = time.monotonic()
         injector = Injector(self.stack, Random(f"{planned.seed} {planned.number} pids"))
-        first = len(self.runs)
+        first, moments = len(self.runs), [began]
         with injector.happening([fault for fault in planned.faults if fault.at < 0]):
             self._launch(planned)
+            moments.append(time.monotonic())
         with injector.happening([fault for fault in planned.faults if fault.at >= 0]):
             pass
+        moments.append(time.monotonic())
         try:
             self._wait_for_ends(self.runs[first:])
         except NotInTimeError as error:
             injector.missing.append(str(error))
+        moments.append(time.monotonic())
         checked = self.lab.ask("check", runs=[self._watched(run) for run in self.runs[-EARLIER_RUNS:]])
         missing = [{"kind": "stuck", "run_id": None, "text": text} for text in injector.missing]
         return {
@@ -69,6 +73,7 @@ class Chaos:
             "cells": checked["cells"],
             "violations": missing + self._new(checked["violations"]),
             "seconds": round(time.monotonic() - began, 2),
+            "parts": [round(after - before, 2) for before, after in pairwise(moments)],
             "disk_mb": round(self.stack.disk.used_mb()) if self.stack.disk else None,
         }
 

@@ -1,0 +1,60 @@
+"""Faults happen to real processes, in order, and are undone."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.chaos.injecting import Injector
+from benchmarks.chaos.schedule import FREEZE, KILL, Fault
+from benchmarks.chaos.stack import Stack, wait_until
+
+_SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+class OneProcess(Stack):
+    """A stack of one process, which is every target."""
+
+    def __init__(self) -> None:
+        self.disk = None
+        self.process = subprocess.Popen(_SLEEPS)
+
+    def pids(self, target: str, random: Random) -> list[int]:
+        return [self.process.pid]
+
+    @property
+    def state(self) -> str:
+        """The letter of /proc: S sleeps, T is stopped."""
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def stack() -> Iterator[OneProcess]:
+    stack = OneProcess()
+    yield stack
+    stack.process.kill()
+    stack.process.wait()
+
+
+def test_injector_kills_a_process(stack: OneProcess) -> None:
+    injector = Injector(stack, Random(1))
+
+    with injector.happening([Fault(KILL, "web", at=0.0)]):
+        pass
+
+    assert stack.process.wait(60) == -9
+    assert injector.hit == ["kill web at +0.0 s"]
+
+
+def test_injector_freezes_beside_the_block_and_thaws_before_its_end(stack: OneProcess) -> None:
+    injector = Injector(stack, Random(1))
+
+    with injector.happening([Fault(FREEZE, "web", at=-0.2, seconds=2.0)]):
+        wait_until(lambda: stack.state == "T", "the process to be stopped", seconds=60)
+
+    assert stack.state != "T"
+    assert injector.hit == ["freeze web at -0.2 s for 2.0 s"]
+    assert injector.missing == []

@@ -1,0 +1,50 @@
+"""The provider of the chaos rounds counts what each run sends, and poisons only the run that asked for it."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks.chaos.poison import POISONS
+from benchmarks.chaos.provider import CountingProvider
+from toolbench.providers.scripted import Answer
+
+
+@pytest.fixture
+def provider() -> Iterator[CountingProvider]:
+    counting = CountingProvider()
+    counting.start()
+    yield counting
+    counting.stop()
+
+
+def ask(base_url: str) -> dict[str, Any]:
+    body = json.dumps({"messages": [], "tools": [{"type": "function"}]}).encode()
+    with urllib.request.urlopen(f"{base_url}/v1/chat/completions", body) as answer:
+        told: dict[str, Any] = json.loads(answer.read())
+        return told
+
+
+def test_provider_counts_requests_by_run(provider: CountingProvider) -> None:
+    one, other = provider.base_url("one"), provider.base_url("other")
+
+    ask(one)
+    ask(one)
+    ask(other)
+
+    assert (provider.count_sent("one"), provider.count_sent("other"), provider.count_sent("third")) == (2, 1, 0)
+
+
+def test_provider_poisons_one_run_alone(provider: CountingProvider) -> None:
+    poisoned, innocent = provider.base_url("poisoned", poison="usage 10^30"), provider.base_url("innocent")
+
+    tokens = [ask(base)["usage"]["prompt_tokens"] for base in (poisoned, poisoned, poisoned, innocent, innocent)]
+
+    assert tokens == [10, 10**30, 10**30, 10, 10]
+
+
+@pytest.mark.parametrize("name", POISONS)
+def test_poison_is_an_answer(name: str) -> None:
+    assert isinstance(POISONS[name](), Answer)
