@@ -74,7 +74,8 @@ class Disk:
 
     def _remount(self, size: int) -> bool:
         options = f"remount,{_size(max(size, _PAGE))}"
-        command = ["mount", "-o", options, str(self._folder)]
+        # With type and source given, mount does not take over the old options, which a user namespace refuses.
+        command = ["mount", "-t", "tmpfs", "-o", options, "none", str(self._folder)]
         return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
