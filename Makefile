@@ -43,7 +43,7 @@ check: lint test  ## All that has to be green: lint and test
 
 # The canaries go here, as a line of their own, once the module is there: $(BIN)/python -m benchmarks.canaries
 check-long: environment  ## What is too slow for check, 45 minutes at most: ten rounds of chaos
-	$(BIN)/python -m pytest -v -m long
+	$(BIN)/python -m pytest -v -m long tests/long
 
 lock: environment  ## Renew requirements/ from pyproject.toml (needs uv)
 	uv lock

@@ -100,6 +100,7 @@ WHERE cell.run_id = ANY(%(runs)s)
         <> (found.passed, found.failed, found.infra, found.queued)
 """
 
+_MOST_COLUMNS = 5  # of a wrong cell that are named
 _QUERIES = {
     "lost": _LOST,
     "doubled": _DOUBLED,
@@ -170,7 +171,7 @@ def _wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
 
 
 def _wrong_cells_of(run_id: int) -> list[Violation]:
-    """Return each column that changes by a recount, which is rolled back. Raises DataError."""
+    """Return each cell of which a column changes by a recount, which is rolled back. Raises DataError."""
     with transaction.atomic():
         cells = Cell.objects.filter(run_id=run_id).select_for_update(no_key=True).order_by("pk")
         before = _columns(cells)
@@ -178,10 +179,17 @@ def _wrong_cells_of(run_id: int) -> list[Violation]:
         after = _columns(cells)
         transaction.set_rollback(True)
     return [
-        Violation("cell", run_id, f"cell {cell}: {name} is {before[cell][name]}, recounted {value}")
+        Violation("cell", run_id, f"cell {cell}: {'; '.join(changed[:_MOST_COLUMNS])}")
         for cell, columns in after.items()
-        for name, value in columns.items()
-        if not _is_same(before[cell][name], value)
+        if (changed := _changed(before[cell], columns))
+    ]
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} is {before[name]}, recounted {value}"
+        for name, value in after.items()
+        if not _is_same(before[name], value)
     ]
 
 

@@ -82,3 +82,4 @@ POISONS: Mapping[str, Callable[[], Answer]] = {
     "error 500": lambda: fails(500, "chaos \0"),
     "rate limited for 10^9 s": lambda: Answer(429, _JSON | {"retry-after": "1000000000"}, b"{}"),
 }
+LARGE = ("body of 15 MB", "body of 17 MB")

@@ -1,6 +1,7 @@
 """Ten rounds of chaos on a whole stack: a round that found something is a failed test that says what."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos.record import describe
+from toolbench.running.identity import confined
 from toolbench.running.places import ROOT
 
 pytestmark = pytest.mark.long
@@ -29,7 +31,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     out = folder / "rounds.jsonl"
     command = [sys.executable, "-m", "benchmarks.chaos", "--rounds", str(ROUNDS), "--seed", str(SEED)]
     with (folder / "said.txt").open("wb") as said:
-        process = subprocess.Popen([*command, "--out", str(out)], cwd=ROOT, stdout=said, stderr=said)
+        ending_with_us = confined([*command, "--out", str(out)], death_signal=signal.SIGTERM)
+        process = subprocess.Popen(ending_with_us, cwd=ROOT, stdout=said, stderr=said)
 
     def wait_for(number: int) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE_SECONDS

@@ -45,6 +45,14 @@ def test_provider_poisons_one_run_alone(provider: CountingProvider) -> None:
     assert tokens == [10, 10**30, 10**30, 10, 10]
 
 
+def test_provider_sends_large_bodies_to_the_first_requests_only(provider: CountingProvider) -> None:
+    base_url = provider.base_url("large", poison="body of 15 MB")
+
+    sizes = [len(ask(base_url)["choices"][0]["message"]["content"] or "") for _ in range(5)]
+
+    assert sizes == [0, 15_000_000, 15_000_000, 0, 0]
+
+
 @pytest.mark.parametrize("name", POISONS)
 def test_poison_is_an_answer(name: str) -> None:
     assert isinstance(POISONS[name](), Answer)
