@@ -25,11 +25,15 @@ def enter_namespace(module: str) -> bool:
     """
     if os.environ.get(_INSIDE):
         return True
-    for unshare in (_UNSHARE, _AS_ROOT):
-        if _can_mount(unshare):
-            os.environ[_INSIDE] = "1"
-            os.execvp(unshare[0], [*unshare, sys.executable, "-m", module, *sys.argv[1:]])
+    if unshare := find_unshare():
+        os.environ[_INSIDE] = "1"
+        os.execvp(unshare[0], [*unshare, sys.executable, "-m", module, *sys.argv[1:]])
     return False
+
+
+def find_unshare() -> tuple[str, ...]:
+    """Return the command that makes a mount namespace here; () where none can."""
+    return next((unshare for unshare in (_UNSHARE, _AS_ROOT) if _can_mount(unshare)), ())
 
 
 def _can_mount(unshare: tuple[str, ...]) -> bool:

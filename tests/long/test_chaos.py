@@ -44,7 +44,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         return record
 
     yield wait_for
-    process.terminate()
+    if len(_read(out)) < ROUNDS:
+        process.terminate()
     process.wait()
 
 
