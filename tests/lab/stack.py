@@ -7,20 +7,24 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import redis
 from django.conf import settings
 
+from tests.lab.durable import DurablePostgres
+from tests.waiting import wait_until
 from toolbench.running.children import Child, Spec
-from toolbench.running.servers import Postgres, Valkey
+from toolbench.running.servers import Valkey
 
-PATIENCE_SECONDS = 180
 _ROOT = Path(settings.BASE_DIR)
 _SIDE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
+
+
+_SCHEDULER = [sys.executable, "manage.py", "scheduler"]
+_SERVERS = ("valkey", "scheduler")  # the children that every test finds; the others are its workers
 
 
 class Stack:
@@ -28,10 +32,8 @@ class Stack:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-kill-", dir="/tmp"))
-        sockets = self.folder / "s"
-        sockets.mkdir(mode=0o700)
-        self._postgres = Postgres(self.folder / "postgres", sockets, careless=True)
-        self._valkey = Valkey(self.folder / "valkey", sockets)
+        self._postgres = DurablePostgres(self.folder)
+        self._valkey = Valkey(self.folder / "valkey", self._postgres.sockets)
         self._children: dict[str, Child] = {}
         self._environment = {
             **os.environ,
@@ -43,31 +45,42 @@ class Stack:
         }
 
     def start(self) -> None:
-        self._postgres.prepare(self.folder / "prepare.log")
+        self._postgres.prepare()
         self._valkey.prepare()
-        self.start_postgres()
         self.start_broker()
-        self._postgres.make_database()
         self._run("manage.py", "migrate", "--verbosity", "0")
-        self._start("scheduler", [sys.executable, "manage.py", "scheduler"])
+        self._start("scheduler", _SCHEDULER)
 
     def stop(self) -> None:
         for child in reversed(self._children.values()):
             child.kill()
             child.close()
+        self._postgres.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def reset(self) -> None:
+        """Remove what a test leaves, however it ended: its workers, its runs and its messages.
+
+        A server that the test killed or stopped runs again afterwards.
+        """
+        for name in self.workers():
+            self._children.pop(name).kill()
+        self._postgres.start()
+        for name in _SERVERS:
+            self.thaw(name)
+        if not self.is_alive("valkey"):
+            self.start_broker()
+        if not self.is_alive("scheduler"):
+            self._start("scheduler", _SCHEDULER)
+        with psycopg.connect(self._postgres.url()) as connection:
+            connection.execute("TRUNCATE lab_run, lab_provider CASCADE")
+        redis.Redis.from_url(self._valkey.url()).flushall()
+
     def start_postgres(self) -> None:
-        """As the supervisor does: one that ends, because what a killed one left still holds its memory, is started
-        again."""
-        spec = Spec("postgres", self._postgres.command(), self._postgres.environment, self.folder)
+        self._postgres.start()
 
-        def is_ready() -> bool:
-            if "postgres" not in self._children or not self.is_alive("postgres"):
-                self._children["postgres"] = Child(spec, self.folder)
-            return self._postgres.is_ready()
-
-        wait_until(is_ready)
+    def kill_postgres(self) -> None:
+        self._postgres.crash()
 
     def start_broker(self) -> None:
         spec = Spec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)
@@ -89,7 +102,11 @@ class Stack:
         os.kill(self._children[name].pid, signal.SIGSTOP)
 
     def thaw(self, name: str) -> None:
-        os.kill(self._children[name].pid, signal.SIGCONT)
+        if self.is_alive(name):
+            os.kill(self._children[name].pid, signal.SIGCONT)
+
+    def workers(self) -> set[str]:
+        return self._children.keys() - set(_SERVERS)
 
     def is_alive(self, name: str) -> bool:
         return self._children[name].exit_code() is None
@@ -132,10 +149,3 @@ class Stack:
         (self.folder / f"{name}.log").unlink(missing_ok=True)
         self._children[name] = Child(Spec(name, command, self._environment, _ROOT), self.folder)
         return self._children[name]
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < until, "it never came about"
-        time.sleep(0.05)

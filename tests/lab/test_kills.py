@@ -6,7 +6,8 @@ import pytest
 from django.conf import settings
 
 from tests.lab.benches import Halfway
-from tests.lab.stack import Stack, wait_until
+from tests.lab.stack import Stack
+from tests.waiting import wait_until
 from toolbench.providers.scripted import ScriptedProvider
 
 TRIALS = 24
@@ -15,13 +16,19 @@ QUICK = 36  # answers: eight trials at once hold at most two each without having
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
+def started_stack() -> Iterator[Stack]:
     stack = Stack()
     try:
         stack.start()
         yield stack
     finally:
         stack.stop()
+
+
+@pytest.fixture
+def stack(started_stack: Stack) -> Iterator[Stack]:
+    yield started_stack
+    started_stack.reset()
 
 
 @pytest.fixture
@@ -33,6 +40,7 @@ def halfway() -> Halfway:
 def provider(halfway: Halfway) -> Iterator[ScriptedProvider]:
     with ScriptedProvider(halfway) as scripted:
         yield scripted
+        halfway.released.set()  # a failed test leaves no answer held
 
 
 def launched_to_the_middle(stack: Stack, provider: ScriptedProvider) -> int:
@@ -62,7 +70,6 @@ def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
     stack.start_worker("next")
     found = assert_every_trial_is_counted_once(stack, run_id)
     assert found["lost"] == 8
-    stack.kill("next")
 
 
 def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
@@ -77,7 +84,6 @@ def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
     again = stack.launch(f"{provider.base_url}/", TRIALS)
     assert_every_trial_is_counted_once(stack, again)
     assert stack.is_alive("hearing")
-    stack.kill("hearing")
 
 
 def test_a_killed_database_is_waited_for_and_nothing_is_lost(
@@ -85,12 +91,11 @@ def test_a_killed_database_is_waited_for_and_nothing_is_lost(
 ) -> None:
     stack.start_worker("waiting")
     run_id = launched_to_the_middle(stack, provider)
-    stack.kill("postgres")
+    stack.kill_postgres()
     halfway.released.set()
     stack.start_postgres()
     assert_every_trial_is_counted_once(stack, run_id)
     assert stack.is_alive("waiting")
-    stack.kill("waiting")
 
 
 def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
@@ -107,5 +112,16 @@ def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
     assert found["lost"] > 0
     wait_until(lambda: "lease was lost" in stack.log("frozen"))
     assert settings.LEASE_SECONDS < 10
-    stack.kill("frozen")
-    stack.kill("awake")
+
+
+def test_stack_reset_after_a_failed_test_leaves_nothing_behind(stack: Stack, provider: ScriptedProvider) -> None:
+    stack.start_worker("left")
+    run_id = launched_to_the_middle(stack, provider)
+    stack.freeze("left")
+    stack.freeze("scheduler")
+    stack.kill("valkey")
+    stack.kill_postgres()
+    stack.reset()
+    assert (stack.workers(), stack.count("TRUE", run_id)) == (set(), 0)
+    assert stack.is_alive("valkey")
+    assert stack.is_alive("scheduler")
