@@ -13,7 +13,7 @@ from tests.lab.benches import facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
-from toolbench.lab.trials.storing import Batch, OutcomeWrite, Returned, StepWrite, write
+from toolbench.lab.trials.storing import Batch, OutcomeWrite, Returned, StepWrite, Written, write
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -108,7 +108,7 @@ def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
 
 def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
     trial = running_trial()
-    assert write(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])) == {trial.pk}
+    assert write(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).done == {trial.pk}
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.lease, trial.requests) == ("done", "pass", None, 3)
     assert bytes(trial.final_text) == b"Done."
@@ -130,7 +130,7 @@ def test_writes_without_the_lease_are_refused_and_logged(caplog: pytest.LogCaptu
         [OutcomeWrite(trial.pk, uuid4(), {"outcome": "fail"})],
     )
     with caplog.at_level(logging.WARNING):
-        assert write(late) == set()
+        assert write(late) == Written()
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.steps.count()) == ("running", "", 0)
     assert "its lease was lost" in caplog.text
@@ -144,6 +144,45 @@ def test_a_batch_that_is_written_twice_changes_nothing() -> None:
     write(batch)
     run.refresh_from_db()
     assert (trial.steps.count(), run.tokens_used) == (2, 15)
+
+
+def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    trial, whole = running_trial(run), running_trial(run)
+    steps = [step_of(trial, exchange()), step_of(trial, tool())]
+    outcome = replace(outcome_of(trial), steps=steps, unused=2)
+    other = replace(outcome_of(whole), steps=[step_of(whole, exchange())])
+    write(Batch(steps[1:]))
+    assert write(Batch([*other.steps], [outcome, other])) == Written(frozenset({whole.pk}), frozenset({trial.pk}))
+    trial.refresh_from_db()
+    run.refresh_from_db()
+    assert (trial.state, trial.outcome, run.requests_reserved) == ("running", "", 9)
+    assert write(Batch(steps, [outcome])).done == {trial.pk}
+    run.refresh_from_db()
+    assert (trial.steps.count(), run.requests_reserved, run.tokens_used) == (2, 7, 30)
+
+
+def test_write_of_steps_of_a_lost_execution_does_not_complete_a_trial() -> None:
+    trial = running_trial()
+    write(Batch([step_of(trial, exchange())]))
+    Trial.objects.filter(pk=trial.pk).update(execution=2)
+    trial.refresh_from_db()
+    outcome = replace(outcome_of(trial), steps=[step_of(trial, exchange())])
+    assert write(Batch(outcomes=[outcome])).incomplete == {trial.pk}
+
+
+def test_write_of_a_step_without_its_texts_completes_the_trial() -> None:
+    trial = running_trial()
+    refused = step_of(trial, exchange(duration_ms=float("nan")))
+    outcome = replace(outcome_of(trial), steps=[refused])
+    assert write(Batch([refused], [outcome])).done == {trial.pk}
+    assert trial.steps.get().error_message == "This step could not be stored as it is."
+
+
+def test_write_of_an_incomplete_outcome_under_a_lost_lease_is_dropped() -> None:
+    trial = running_trial()
+    outcome = replace(outcome_of(trial), lease=uuid4(), steps=[step_of(trial, exchange())])
+    assert write(Batch(outcomes=[outcome])) == Written()
 
 
 def test_what_is_returned_is_queued_after_its_steps_are_stored() -> None:
@@ -183,7 +222,7 @@ def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pyt
     steps[2] = step_of(trials[2], exchange(duration_ms=float("nan")))
     outcomes = [outcome_of(trial) for trial in trials]
     outcomes[3] = outcome_of(trials[3], sentence="\x00")
-    assert write(Batch(steps, outcomes)) == {trial.pk for trial in trials}
+    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
     assert Step.objects.filter(trial__in=trials).count() == 5
     assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
     assert caplog.text.count("cannot be stored as it is") == 2
@@ -202,7 +241,7 @@ def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: py
     with connection.execute_wrapper(away), pytest.raises(OperationalError):
         write(batch)
     assert not Trial.objects.filter(state="done").exists()
-    assert write(batch) == {trial.pk for trial in trials}
+    assert write(batch).done == {trial.pk for trial in trials}
     assert "lease was lost" not in caplog.text
 
 

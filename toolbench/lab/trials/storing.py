@@ -124,19 +124,26 @@ SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (tr
 GROUP BY fresh.run_id ORDER BY fresh.run_id
 """
 
+# No trial ends while a step that it counted is missing: a server that crashed may have forgotten commits that it had
+# acknowledged. Such trials are answered without a run.
 _WRITE_OUTCOMES = f"""
-WITH ended AS (
+WITH held AS (
+    SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
+        WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
+    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, steps integer, {_typed(_OUTCOME_COLUMNS)})
+    JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+), ended AS (
     UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
         backing_off = false,
         {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
-    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, {_typed(_OUTCOME_COLUMNS)})
-    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+    FROM held AS row
+    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete
     RETURNING trial.id, trial.run_id, trial.cell_id
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (
         SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
 )
-SELECT id, run_id FROM ended
+SELECT id, run_id FROM ended UNION ALL SELECT trial_id, NULL FROM held WHERE NOT complete
 """
 
 
@@ -152,13 +159,19 @@ class StepWrite:
 
 @light(frozen=True, slots=True)
 class OutcomeWrite:
-    """The end of a trial we hold: `columns` are some of those above; what is not among them stays as it was. `unused`
-    requests were counted for it and not sent."""
+    """The end of a trial we hold.
+
+    Attributes:
+        columns: some of those above; what is not among them stays as it was.
+        unused: requests that were counted for the trial and not sent.
+        steps: all steps of this execution, written before, without which the trial does not end.
+    """
 
     trial_id: int
     lease: UUID
     columns: JsonObject
     unused: int = 0
+    steps: Sequence[StepWrite] = ()
 
 
 @light(frozen=True, slots=True)
@@ -182,30 +195,52 @@ class Batch:
         return [*self.outcomes, *self.returned]
 
 
-def write(batch: Batch) -> set[int]:
-    """Stores the steps, then the outcomes, then queues what is returned, in one transaction; gives the ids of the
-    trials now done. What is refused because the lease is lost is logged and dropped. Raises OperationalError when the
-    database is away: then nothing was written and the batch can be written again."""
+@light(frozen=True, slots=True)
+class Written:
+    """What became of the outcomes of a batch, by the ids of their trials.
+
+    Attributes:
+        done: trials that have ended.
+        incomplete: trials still held, of whose steps some are not stored (any more): they have not ended.
+    """
+
+    done: frozenset[int] = frozenset()
+    incomplete: frozenset[int] = frozenset()
+
+    def __or__(self, other: "Written") -> "Written":
+        return Written(self.done | other.done, self.incomplete | other.incomplete)
+
+
+def write(batch: Batch) -> Written:
+    """Store the steps, then the outcomes, then queue what is returned, in one transaction.
+
+    What is refused because the lease is lost is logged and dropped. A batch may be written again, also when it was
+    stored and only the answer was lost: everything in it counts once.
+
+    Raises:
+        OperationalError: the database is away; the batch was stored as a whole or not at all.
+    """
     try:
         with transaction.atomic():
-            done = _write_whole(batch)
+            written = _write_whole(batch)
     except AWAY:
         raise
     except Exception as error:
         with transaction.atomic():  # all parts or none, so that the whole can be written again
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
-        if outcome.trial_id not in done:
+        if outcome.trial_id not in written.done | written.incomplete:
             logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
-    return done
+    return written
 
 
-def _write_whole(batch: Batch) -> set[int]:
+def _write_whole(batch: Batch) -> Written:
     with together():
         answers = [_write_steps(batch.steps)] if batch.steps else []
         ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
-    done = {trial: run for end in ends for trial, run in end.fetchall()}
+    held = {trial: run for end in ends for trial, run in end.fetchall()}
+    done = {trial: run for trial, run in held.items() if run is not None}
     ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned])
     unused: Counter[int] = Counter()
     for item in batch.let_go:
@@ -213,10 +248,10 @@ def _write_whole(batch: Batch) -> set[int]:
             unused[ours[item.trial_id]] += item.unused
     for run_id in sorted(tokens.keys() | unused.keys()):
         settle(run_id, tokens=tokens[run_id], unused=unused[run_id])
-    return set(done)
+    return Written(frozenset(done), frozenset(held.keys() - done))
 
 
-def _write_in_parts(batch: Batch, error: Exception) -> set[int]:
+def _write_in_parts(batch: Batch, error: Exception) -> Written:
     """Halves the batch; a single row that is refused is written without the words of the model."""
     if len(batch.steps) + len(batch.outcomes) > 1:
         middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
@@ -257,9 +292,16 @@ def _no_bytes(_: AnyStep) -> tuple[bytes, bytes, bytes]:
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
-    """Gives the trials now done, each with its run."""
-    rows = [{"trial_id": item.trial_id, "held": str(item.lease), **item.columns} for item in outcomes]
+    """Return the trials now done, each with its run, and the incomplete ones, without."""
+    rows = [
+        {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count(item.steps), **item.columns}
+        for item in outcomes
+    ]
     return statements.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+
+
+def _count(steps: Sequence[StepWrite]) -> int:
+    return len({write.step.ordinal for write in steps})
 
 
 def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:

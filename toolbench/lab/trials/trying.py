@@ -66,7 +66,7 @@ class Try:
     def record(self, step: AnyStep) -> None:
         """The driver's recorder: a step goes to the writer as soon as it is finished."""
         self.steps.append(step)
-        self.bench.writer.put_step(StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step))
+        self.bench.writer.put_step(self._step_write(step))
 
     async def run(self, config: FrozenConfig, to: Reach) -> bool:
         """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
@@ -173,7 +173,12 @@ class Try:
         return cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade(steps, due))
 
     def _end(self, columns: JsonObject) -> None:
-        self.bench.writer.put_outcome(OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead))
+        steps = tuple(map(self._step_write, self.steps))
+        outcome = OutcomeWrite(self.trial.id, self.trial.lease, columns, unused=self.gate.ahead, steps=steps)
+        self.bench.writer.put_outcome(outcome)
+
+    def _step_write(self, step: AnyStep) -> StepWrite:
+        return StepWrite(self.trial.id, self.trial.execution, self.trial.lease, step)
 
 
 def _internal_error(error: Exception) -> str:

@@ -3,7 +3,7 @@ batch."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from uuid import UUID
 
@@ -23,7 +23,10 @@ Settled = Callable[[Iterable[UUID], int], None]
 
 class Writer:
     """What is put is kept in memory until it is stored. `settled` is told the leases that are no longer ours, and how
-    many of their trials are done by our hand."""
+    many of their trials are done by our hand.
+
+    A server that crashed may have forgotten steps that it had acknowledged: they are stored again before their trial
+    ends."""
 
     def __init__(self, database: DatabaseThread, settled: Settled) -> None:
         self._database = database
@@ -65,18 +68,27 @@ class Writer:
     async def _write(self, batch: Batch) -> None:
         while True:
             try:
-                done = await self._database.run(write, batch)
+                written = await self._database.run(write, batch)
             except AWAY as error:
                 logger.warning("The database is away; %s steps wait: %s", len(batch.steps), error)
                 await asyncio.sleep(AWAY_SECONDS)
                 continue
-            self._settled([item.lease for item in batch.let_go], len(done))
+            self._write_again([item for item in batch.outcomes if item.trial_id in written.incomplete])
+            settled = [item.lease for item in batch.let_go if item.trial_id not in written.incomplete]
+            self._settled(settled, len(written.done))
             return
 
     def _put_back(self, batch: Batch) -> None:
         """Take the batch up again, before anything newer."""
         self._steps[:0], self._outcomes[:0], self._returned[:0] = batch.steps, batch.outcomes, batch.returned
         self._something.set()
+
+    def _write_again(self, incomplete: Sequence[OutcomeWrite]) -> None:
+        """Put back ends that were refused, and all steps of their trials before them."""
+        for outcome in incomplete:
+            logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
+            self._steps.extend(outcome.steps)
+        self._outcomes.extend(incomplete)
 
     def _take(self) -> Batch:
         """The oldest steps, as many as make a batch; ends only once no step is left that came before them."""
