@@ -16,7 +16,13 @@ from tests.environment import FOLDER, WORKER
 from tests.servers import TestServers
 from tests.workers import WorkerProcess
 
-LONGEST = ("tests/running/test_up.py", "tests/lab/test_kills.py", "tests/journeys/", "tests/providers/simulated/")
+LONGEST = (
+    "tests/running/test_up.py",
+    "tests/lab/test_kills.py",
+    "tests/lab/test_crashes.py",
+    "tests/journeys/",
+    "tests/providers/simulated/",
+)
 _STARTED = pytest.StashKey[TestServers]()
 
 

@@ -91,6 +91,33 @@ def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
     controlling.resume(run.pk)
 
 
+def forgotten_count() -> Run:
+    """A paused run with three stored attempts, of which one is counted."""
+    run = make_run(state=Run.State.PAUSED, requests_reserved=1)
+    cell = make_cell(make_config(run))
+    trial = make_trial(cell, requests=2, execution=2)
+    make_step(trial, execution=1, ordinal=1)
+    make_trial(cell, "queued")
+    mark_stale([cell.pk])
+    return run
+
+
+def test_raise_caps_of_a_count_below_the_stored_attempts_corrects_it() -> None:
+    run = forgotten_count()
+    with pytest.raises(Refused, match="3 requests are used already"):
+        controlling.resume_above(run.pk, request_cap=3, token_cap=None)
+    controlling.resume_above(run.pk, request_cap=4, token_cap=None)
+    run.refresh_from_db()
+    assert (run.requests_reserved, run.request_cap, run.state) == (3, 4, "running")
+
+
+def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
+    run = forgotten_count()
+    sweep()
+    run.refresh_from_db()
+    assert run.requests_reserved == 3
+
+
 def test_a_cap_that_no_column_takes_is_refused_and_raised_caps_of_a_run_that_goes_on_are_as_they_were() -> None:
     run = launched(make_model(), request_cap=10)
     with pytest.raises(Refused, match="at most 2,147,483,647 requests"):

@@ -1,9 +1,10 @@
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import Elsewhere
-from toolbench.lab.models import Run
-from toolbench.lab.trials.budget import Granted, pause_spent, reserve
+from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.trials.budget import Granted, correct_requests, pause_spent, reserve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +70,26 @@ def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:
     run = make_run(state=Run.State.RUNNING, request_cap=4, requests_reserved=4)
     make_trial(make_cell(make_config(run)), "pass")
     assert pause_spent() == ()
+
+
+def attempted(run: Run) -> Trial:
+    """A trial with five stored attempts: two of a lost execution, three of the one that ended."""
+    cell = make_cell(make_config(run), "chat_only")
+    trial = make_trial(cell, execution=2, requests=3)
+    for number in range(5):
+        make_step(trial, execution=1 if number < 2 else 2, ordinal=number)
+    mark_stale([cell.pk])
+    recompute_stale()
+    return trial
+
+
+@pytest.mark.parametrize(("reserved", "corrected"), [(4, 5), (5, 5), (9, 9)])
+def test_correct_requests_raises_a_count_below_the_stored_attempts(reserved: int, corrected: int) -> None:
+    run, ended = running(requests_reserved=reserved), make_run(requests_reserved=1)
+    attempted(run)
+    attempted(ended)
+    assert correct_requests() == ((run.pk,) if reserved < corrected else ())
+    run.refresh_from_db()
+    ended.refresh_from_db()
+    assert (run.requests_reserved, ended.requests_reserved) == (corrected, 1)
+    assert correct_requests(ended.pk) == (ended.pk,)

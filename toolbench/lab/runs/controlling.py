@@ -20,6 +20,7 @@ from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.run_request import LARGEST_CAP
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.runs import resending
+from toolbench.lab.trials.budget import correct_requests
 from toolbench.lab.trials.finishing import cancel_queued, finish_runs
 from toolbench.lab.trials.queueing import queue_trials
 
@@ -67,7 +68,9 @@ def resume(run_id: int) -> None:
 
 
 def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Sets both caps, None for no cap; the run stays paused until it is resumed."""
+    """Sets both caps, None for no cap; the run stays paused until it is resumed. What is stored counts as used."""
+    bring_up_to_date(run_id)
+    correct_requests(run_id)
     run = _run(run_id)
     for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
         if cap is not None and cap <= used:

@@ -13,7 +13,7 @@ from toolbench.lab.processes.job_failures import forget_failures, recorded
 from toolbench.lab.processes.waking import wake, wake_probes, wake_replays
 from toolbench.lab.replays.replay_queue import waiting_replays
 from toolbench.lab.runs.until import look_at_undecided
-from toolbench.lab.trials.budget import pause_spent
+from toolbench.lab.trials.budget import correct_requests, pause_spent
 from toolbench.lab.trials.finishing import cancel_queued, end_orphans, finish_runs, reopen_runs
 
 _CELLS_PER_SWEEP = 2000
@@ -128,6 +128,14 @@ def _forget() -> None:
     forget_failures()
 
 
+def _recompute_some() -> int:
+    """Recompute what a look has time for, and correct the counts of requests where that changed a cell."""
+    recomputed = recompute_stale(_CELLS_PER_LOOK)
+    if recomputed:
+        correct_requests()
+    return recomputed
+
+
 def _wake_waiting() -> tuple[int, ...]:
     waiting = providers_waiting()
     wake(waiting)
@@ -150,6 +158,7 @@ SWEEP = (
     _ORPHANS,
     _UNDECIDED,
     _RECOMPUTE,
+    Part("correcting counts of requests", correct_requests),
     _PAUSE,
     _FINISH,
     Part("reopening runs", reopen_runs),
@@ -162,6 +171,6 @@ SWEEP = (
 LOOK = (
     _UNDECIDED,
     _PAUSE,
-    Part(_RECOMPUTE.job, lambda: recompute_stale(_CELLS_PER_LOOK)),
+    Part(_RECOMPUTE.job, _recompute_some),
     _FINISH,
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from toolbench.lab.models import Run
 from toolbench.lab.processes import statements
 
 # Requests that a trial mostly sends, counted with its claim. Of a run with a cap on requests only while SPARE more are
@@ -11,12 +12,16 @@ from toolbench.lab.processes import statements
 # with a cap on tokens, which is looked at before every request.
 AHEAD = 3
 SPARE = 12
+_OPEN = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 
-# Where a cap has to hold, the count is on disk before anything is sent; without one, nothing waits for the disk.
+# What is counted is on disk before it is sent, also at a server that does not wait for the disk otherwise. That holds
+# without a cap too: a trial that was claimed without one may still send when a cap is set, and what a crash made the
+# server forget would be sent beyond it.
+COUNT_ON_DISK = "SELECT set_config('synchronous_commit', 'on', true)"
+
 _RESERVE = """
 WITH before AS (
-    SELECT id, state, set_config('synchronous_commit',
-            CASE WHEN coalesce(request_cap, token_cap) IS NULL THEN 'off' ELSE 'on' END, true),
+    SELECT id, state, set_config('synchronous_commit', 'on', true),
         CASE WHEN state NOT IN ('running', 'paused') OR tokens_used >= token_cap THEN 0
              ELSE greatest(0, least(%(wanted)s, coalesce(request_cap - requests_reserved, %(wanted)s))) END AS granted
     FROM lab_run WHERE id = %(run)s FOR NO KEY UPDATE
@@ -29,11 +34,25 @@ RETURNING before.granted, before.state
 _RESERVE_AHEAD = """
 UPDATE lab_run SET requests_reserved = requests_reserved + %(wanted)s
 WHERE id = %(run)s AND token_cap IS NULL AND request_cap - requests_reserved >= %(wanted)s + %(spare)s
-RETURNING set_config('synchronous_commit', 'on', true)
+RETURNING id
 """
 
 _SETTLE = """
 UPDATE lab_run SET tokens_used = tokens_used + %s, requests_reserved = requests_reserved - %s WHERE id = %s
+"""
+
+# Cells count the attempts that are stored, those of lost executions included.
+_CORRECT = """
+WITH stored AS (
+    SELECT run_id, sum(requests) AS requests FROM lab_cell
+    WHERE run_id IN (SELECT id FROM lab_run WHERE id = %(run)s OR %(run)s IS NULL AND state = ANY(%(open)s))
+    GROUP BY run_id
+), low AS (
+    SELECT run.id, stored.requests FROM lab_run AS run JOIN stored ON stored.run_id = run.id
+    WHERE run.requests_reserved < stored.requests ORDER BY run.id FOR NO KEY UPDATE OF run
+)
+UPDATE lab_run AS run SET requests_reserved = greatest(run.requests_reserved, low.requests)
+FROM low WHERE run.id = low.id RETURNING run.id
 """
 
 _PAUSE_SPENT = """
@@ -81,6 +100,23 @@ def settle(run_id: int, *, tokens: int, unused: int) -> None:
     if tokens or unused:
         with connection.wrap_database_errors:
             statements.cursor().execute(_SETTLE, [tokens, unused, run_id])
+
+
+def correct_requests(run_id: int | None = None) -> tuple[int, ...]:
+    """Raise counts of requests that are below the number of stored attempts, as a crash of a server that forgets
+    commits may leave them.
+
+    Call it after stale cells were recomputed.
+
+    Args:
+        run_id: the run to correct; None for every run that has not ended.
+
+    Returns:
+        The ids of the runs that were corrected.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_CORRECT, {"run": run_id, "open": _OPEN})
+        return tuple(row[0] for row in cursor.fetchall())
 
 
 def pause_spent() -> tuple[int, ...]:

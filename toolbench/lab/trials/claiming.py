@@ -16,14 +16,13 @@ from toolbench.engine.values import light
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.processes import statements
 from toolbench.lab.processes.statements import together
-from toolbench.lab.trials.budget import AHEAD, reserve_ahead
+from toolbench.lab.trials.budget import AHEAD, COUNT_ON_DISK, reserve_ahead
 from toolbench.lab.trials.slots import Free
 
 ALL_KNOWN = Free()
 _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
-# A claim that a crash of the database forgets is harmless: the lease tells. So its commit is not waited for.
-_LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int), set_config('synchronous_commit', 'off', true)"
+_LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
 # A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in `over`
 # has sent its last request and holds none, though its end is not stored yet.
@@ -153,6 +152,7 @@ def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -
     with transaction.atomic():
         with together():
             statements.cursor().execute(_LOCK, _lock_of(provider_id))
+            statements.cursor().execute(COUNT_ON_DISK)
             claimed = statements.cursor().execute(_CLAIM, wanted)
         return _counted_ahead([ClaimedTrial(*row) for row in claimed.fetchall()])
 

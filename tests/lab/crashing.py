@@ -1,0 +1,117 @@
+"""Crashes of the database at chosen moments of a shift that runs in this process."""
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from django.db import OperationalError, connection, connections
+
+from tests.lab.durable import DurablePostgres
+from toolbench.lab.processes.database_thread import DatabaseThread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Moment(Enum):
+    """When the server crashes: before a verb's commit, after it and before its answer arrives, or after both."""
+
+    UNCOMMITTED = 1
+    UNANSWERED = 2
+    ANSWERED = 3
+
+
+_STATEMENTS = ("reserve",)  # verbs of one statement, which commits by itself
+
+
+class Crashes:
+    """Crash a server at the planned moments and start it again.
+
+    Attributes:
+        restarted: called after each restart, before any verb reaches the new server.
+        left: the moments still to come, by the name of the verb.
+    """
+
+    def __init__(
+        self,
+        server: DurablePostgres,
+        planned: Iterable[tuple[str, Moment]],
+        restarted: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._server = server
+        self._restarted = restarted
+        self._crashing = threading.RLock()
+        self.left: dict[str, deque[Moment]] = defaultdict(deque)
+        for verb, moment in planned:
+            self.left[verb].append(moment)
+
+    def thread(self) -> DatabaseThread:
+        """Return a database thread whose verbs may crash the server."""
+        return _CrashingThread(self)
+
+    def around(self, verb: Callable[P, T]) -> Callable[P, T]:
+        """Return the verb, which crashes the server when its moment has come."""
+
+        @wraps(verb)
+        def call(*args: P.args, **named: P.kwargs) -> T:
+            moments = self.left[verb.__name__]
+            if not moments:
+                return verb(*args, **named)
+            if moments[0] is Moment.UNCOMMITTED:
+                return self._undone(verb, *args, **named)
+            answer = verb(*args, **named)
+            if getattr(answer, "trials", True):  # a claim of nothing is not worth a crash
+                moment = moments.popleft()
+                self._crash()
+                if moment is Moment.UNANSWERED:
+                    raise OperationalError("the server crashed before it answered")
+            return answer
+
+        return call
+
+    def _undone(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Call the verb, whose first commit meets a crashed server; a single statement meets it at once."""
+        connection.ensure_connection()
+        session = connection.connection
+        commit = session.commit
+
+        def crash() -> None:
+            self.left[verb.__name__].popleft()
+            session.commit = commit
+            self._crash()
+
+        def crash_and_commit() -> None:
+            crash()
+            commit()
+
+        if verb.__name__ in _STATEMENTS:
+            crash()
+        else:
+            session.commit = crash_and_commit
+        return verb(*args, **named)
+
+    def _crash(self) -> None:
+        with self._crashing:
+            self._server.crash()
+            self._server.start()
+            with ThreadPoolExecutor(1) as pool:  # with a connection of its own
+                pool.submit(self._restart).result()
+
+    def _restart(self) -> None:
+        try:
+            self._restarted()
+        finally:
+            connections.close_all()
+
+
+class _CrashingThread(DatabaseThread):
+    def __init__(self, crashes: Crashes) -> None:
+        super().__init__()
+        self._crashes = crashes
+
+    async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        return await super().run(self._crashes.around(verb), *args, **named)

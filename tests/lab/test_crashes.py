@@ -1,0 +1,190 @@
+"""Crashes of a PostgreSQL that keeps its promises, and of one that forgets the newest commits."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import connection, connections
+from django.db.models import Count, F, Q, Sum
+from pytest_django import DjangoDbBlocker
+from pytest_django.fixtures import Settings
+
+from tests.emptying import empty_tables
+from tests.lab.benches import Halfway, counts, launched, scripted_model, work
+from tests.lab.crashing import Crashes, Moment
+from tests.lab.durable import DurablePostgres
+from tests.waiting import wait_until
+from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.models import Model, Run, Step, Trial
+from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.runs import controlling
+from toolbench.lab.shifts import execution
+from toolbench.lab.shifts.sweeping import sweep
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
+
+TRIALS = 4
+STEPS = 5  # of a trial: three exchanges, two tools
+PLENTY = 10_000
+VERBS = ("hand_out", "reserve", "write")  # of a shift, that count requests or store trials
+
+
+@pytest.fixture(scope="module")
+def durable(servers: None, django_db_blocker: DjangoDbBlocker) -> Iterator[DurablePostgres]:
+    """A migrated server, on which the connections of this process lead while a test of this file runs."""
+    server = DurablePostgres(Path(tempfile.mkdtemp(prefix="tb-crash-", dir="/tmp")))
+    database = connections.settings["default"]
+    try:
+        server.prepare()
+        server.stop_wal_writer()
+        with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
+            connections.close_all()
+            patch.setitem(database, "HOST", str(server.sockets))
+            patch.setitem(database, "NAME", "toolbench")
+            call_command("migrate", verbosity=0)
+            yield server
+            connections.close_all()
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def server(durable: DurablePostgres, settings: Settings) -> Iterator[DurablePostgres]:
+    """The same server, empty, that restarts well within a lease: only what is really lost is tried again."""
+    settings.LEASE_SECONDS = 15
+    yield durable
+    connections.close_all()
+    durable.start()
+    empty_tables()
+    connections.close_all()
+
+
+def set_commits(server: DurablePostgres, word: str) -> None:
+    """Whether commits wait for the disk unless they are told to: "on" or "off"."""
+    with psycopg.connect(server.url(), autocommit=True) as session:
+        session.execute("SET synchronous_commit = on")
+        session.execute(f"ALTER DATABASE toolbench SET synchronous_commit = {word}".encode())
+    connections.close_all()
+
+
+@pytest.fixture
+def forgetful(server: DurablePostgres) -> Iterator[DurablePostgres]:
+    """The same server, which acknowledges a commit before it is on disk, unless it is told not to."""
+    set_commits(server, "off")
+    yield server
+    server.start()
+    set_commits(server, "on")
+
+
+def worked_to_the_end(model: Model, crashes: Crashes, patch: pytest.MonkeyPatch) -> None:
+    """Work shifts, each with the crashes that are left, until every run is finished."""
+    patch.setattr(execution, "DatabaseThread", crashes.thread)
+
+    def finished() -> bool:
+        with suppress(*AWAY):
+            work(model, seconds=10)
+        connection.close()  # its server may be gone
+        sweep()
+        return not Run.objects.exclude(state=Run.State.FINISHED).exists()
+
+    wait_until(finished)
+
+
+def sent(provider: ScriptedProvider, model: Model) -> int:
+    return sum(seen.json()["model"] == model.name for seen in provider.seen)
+
+
+def assert_nothing_is_missing(run: Run) -> None:
+    run.refresh_from_db()
+    trials = Trial.objects.filter(run=run, state=Trial.State.DONE, outcome=Trial.Outcome.PASS)
+    last = Q(steps__execution=F("execution"))
+    stored = trials.annotate(all=Count("steps", last), exchanges=Count("steps", last & Q(steps__kind="exchange")))
+    assert set(stored.values_list("all", "requests", "exchanges")) == {(STEPS, 3, 3)}
+    assert stored.count() == TRIALS
+    tokens = Step.objects.filter(trial__run=run).aggregate(a=Sum("input_tokens"), b=Sum("output_tokens"))
+    assert run.tokens_used == tokens["a"] + tokens["b"]
+    before = [counts(cell) for cell in run.cells.order_by("pk")]
+    mark_stale(run.cells.values_list("pk", flat=True))
+    recompute_stale()
+    assert before == [counts(cell) for cell in run.cells.order_by("pk")]
+
+
+def work_through_crashes(
+    server: DurablePostgres, scripted: ScriptedProvider, patch: pytest.MonkeyPatch, moment: Moment
+) -> None:
+    """Work three runs to their end while the server crashes once around each verb; check them."""
+    free = scripted_model(scripted, "free", concurrency=6)
+    capped, counted = (Model.objects.create(provider=free.provider, name=name) for name in ("capped", "counted"))
+    runs = {free: launched(free, trials=TRIALS)}
+    server.flush()
+
+    def launch_others() -> None:
+        """Once the first claim has crashed: one for a run with a cap waits for the disk, also for other runs."""
+        if capped not in runs:
+            runs[capped] = launched(capped, trials=TRIALS, request_cap=PLENTY)
+            runs[counted] = launched(counted, trials=TRIALS, token_cap=PLENTY)  # asks before every request
+            server.flush()
+
+    crashes = Crashes(server, [(verb, moment) for verb in VERBS], restarted=launch_others)
+    worked_to_the_end(free, crashes, patch)
+    assert not any(crashes.left.values())
+    for model, run in runs.items():
+        assert_nothing_is_missing(run)
+        assert run.requests_reserved >= sent(scripted, model)
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_crash_at_a_commit_of_a_shift_loses_no_step_or_request(
+    server: DurablePostgres,
+    scripted: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    moment: Moment,
+) -> None:
+    if moment is Moment.UNANSWERED:
+        settings.LEASE_SECONDS = 1.5  # of trials that were claimed for a worker that never heard of them
+    work_through_crashes(server, scripted, monkeypatch, moment)
+
+
+def test_crash_that_forgets_commits_loses_no_step_or_request(
+    forgetful: DurablePostgres, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_through_crashes(forgetful, scripted, monkeypatch, Moment.ANSWERED)
+
+
+def test_steps_forgotten_in_a_crash_are_stored_before_their_trial_ends(
+    forgetful: DurablePostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halfway = Halfway(TRIALS)
+
+    def play(seen: Seen) -> Answer:
+        if len(scripted.seen) == 1:
+            forgetful.flush()  # every trial is claimed, no step is written
+        return halfway(seen)
+
+    with ScriptedProvider(play) as scripted:
+        model = scripted_model(scripted)
+        run = launched(model, trials=TRIALS)
+        forgetful.flush()
+        crashes = Crashes(forgetful, [("write", Moment.ANSWERED)], restarted=halfway.released.set)
+        worked_to_the_end(model, crashes, monkeypatch)
+    assert_nothing_is_missing(run)
+
+
+def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
+    server: DurablePostgres, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=TRIALS)
+    server.flush()
+
+    def set_cap() -> None:
+        controlling.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
+
+    crashes = Crashes(server, [("hand_out", Moment.ANSWERED)], restarted=set_cap)
+    worked_to_the_end(model, crashes, monkeypatch)
+    assert_nothing_is_missing(run)
+    assert run.requests_reserved >= sent(scripted, model)
