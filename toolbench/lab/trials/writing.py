@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 GATHER_SECONDS = 0.1
 AWAY_SECONDS = 0.5  # between two tries while the database is away
 BATCH_ROWS = 400
-BATCH_BYTES = 64 * 1024 * 1024
+BATCH_BYTES = 16 * 1024 * 1024  # of bodies, and of outcomes; sending a statement takes more than linear time
 
 Settled = Callable[[Iterable[UUID], int], None]
 
@@ -91,12 +91,23 @@ class Writer:
         self._outcomes.extend(incomplete)
 
     def _take(self) -> Batch:
-        """The oldest steps, as many as make a batch; ends only once no step is left that came before them."""
-        sizes = accumulate(body_bytes(item.step) for item in self._steps[:BATCH_ROWS])
-        count = max(1, sum(size <= BATCH_BYTES for size in sizes))
+        """Return the oldest steps, as many as make a batch; ends only once no step is left that came before them."""
+        count = _fitting(body_bytes(item.step) for item in self._steps[:BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
         if self._steps:
             return Batch(steps)
-        outcomes, self._outcomes = self._outcomes, []
+        count = _fitting(map(_text_bytes, self._outcomes))
+        outcomes, self._outcomes = self._outcomes[:count], self._outcomes[count:]
+        if self._outcomes:
+            return Batch(steps, outcomes)
         returned, self._returned = self._returned, []
         return Batch(steps, outcomes, returned)
+
+
+def _fitting(sizes: Iterable[int]) -> int:
+    """Return how many of the first items fit into a batch; at least one."""
+    return max(1, sum(total <= BATCH_BYTES for total in accumulate(sizes)))
+
+
+def _text_bytes(outcome: OutcomeWrite) -> int:
+    return sum(len(value) for value in outcome.columns.values() if isinstance(value, str))

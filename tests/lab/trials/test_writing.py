@@ -1,0 +1,52 @@
+"""What the writer puts into one batch."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+
+from tests.lab.trials.test_storing import outcome_of, running_trial
+from toolbench.lab.models import Trial
+from toolbench.lab.processes.database_thread import DatabaseThread
+from toolbench.lab.trials import writing
+from toolbench.lab.trials.storing import Batch, OutcomeWrite, Written, write
+from toolbench.lab.trials.writing import Writer
+
+LARGE = 2_000_000  # hexadecimal digits of a final text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[Batch] = []
+
+    def recorded(batch: Batch) -> Written:
+        batches.append(batch)
+        return write(batch)
+
+    monkeypatch.setattr(writing, "write", recorded)
+    monkeypatch.setattr(writing, "BATCH_BYTES", 3 * LARGE)
+    outcomes = [outcome_of(running_trial(), final_text="61" * (LARGE // 2)) for _ in range(8)]
+    asyncio.run(_write_all(outcomes))
+
+    assert [len(batch.outcomes) for batch in batches] == [2, 2, 2, 2]
+    assert Trial.objects.filter(state="done").count() == 8
+
+
+async def _write_all(outcomes: list[OutcomeWrite]) -> None:
+    left = {outcome.lease for outcome in outcomes}
+    database = DatabaseThread()
+
+    def settled(leases: Iterable[UUID], done: int) -> None:
+        left.difference_update(leases)
+        if not left:
+            task.cancel()
+
+    writer = Writer(database, settled)
+    for outcome in outcomes:
+        writer.put_outcome(outcome)
+    task = asyncio.create_task(writer.run())
+    with suppress(asyncio.CancelledError):
+        await task
+    await database.close()
