@@ -16,7 +16,6 @@ _OPEN_HEADERS = re.compile(
     re.IGNORECASE,
 )
 _ANY_ESCAPE = re.compile(rb"\\")
-_RARE_ESCAPE = re.compile(rb"\\(?:u00|/)")  # all that a key of letters, digits and common signs can hide behind
 
 
 class Masker:
@@ -27,7 +26,7 @@ class Masker:
         self._headers = frozenset(headers)
         known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
-        self._trigger = _RARE_ESCAPE if all(map(_is_ordinary, known)) else _ANY_ESCAPE
+        self._trigger = _escapes_of(known) if all(map(_is_ordinary, known)) else _ANY_ESCAPE
         self._escaped = re.compile(b"|".join(_escaped(secret) for secret in known)) if known else None
 
     def mask(self, data: bytes) -> bytes:
@@ -71,20 +70,31 @@ def _is_ordinary(secret: str) -> bool:
     return secret.isascii() and not set(secret) & {'"', "\\"}
 
 
+def _escapes_of(secrets: Iterable[str]) -> re.Pattern[bytes]:
+    """Return a pattern for the escapes that can stand for a character of ordinary secrets.
+
+    A body without such an escape, and most have none, needs no search for escaped secrets."""
+    characters = sorted(set().union(*secrets))
+    codes = "|".join(f"{ord(character):02x}" for character in characters)
+    return re.compile(rb"\\(?:u00(?i:%s)%s)" % (codes.encode(), b"|/" if "/" in characters else b""))
+
+
 def _stars(match: re.Match[bytes]) -> bytes:
     return b"*" * len(match.group())
 
 
 def _escaped(secret: str) -> bytes:
-    """A pattern for the secret with any of its characters written as a JSON escape."""
+    """Return a pattern for the secret with any of its characters written as a JSON escape.
+
+    Each way to write a character begins with one byte: so the search jumps to where a secret can begin."""
     return b"".join(_spellings(character) for character in secret)
 
 
 def _spellings(character: str) -> bytes:
     plain = re.escape(character.encode("utf-8", "surrogatepass"))
     units = character.encode("utf-16-be", "surrogatepass")
-    escapes = b"".join(rb"\\{1,4}u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
-    return rb"(?:%s|%s|\\{1,4}%s)" % (plain, escapes, plain)
+    escapes = b"".join(rb"\\\\{0,3}u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
+    return rb"(?:%s|%s|\\\\{0,3}%s)" % (plain, escapes, plain)
 
 
 def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:

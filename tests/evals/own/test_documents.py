@@ -59,3 +59,26 @@ def test_half_a_character_is_read_where_libyaml_would_refuse_it() -> None:
 def test_long_yaml_is_refused_before_it_is_parsed() -> None:
     assert "write this as JSON" in refused("- 1\n" * 100_000).says
     assert line_of("[1]" + " " * 300_000, (0,)) is None
+
+
+def test_repeated_key_is_placed_in_long_json_with_any_spelling() -> None:
+    keys = ",\n".join(f'"key{number}": [{{"a": "}},{{"}}]' for number in range(20_000))
+    error = refused(f'{{{keys},\n  "\\u006bey7": 0}}')
+    assert (error.line, error.column, error.says) == (20_001, 3, "the key key7 is here twice.")
+    assert read_document('[{"a": {"b": ["a"]}, "c": {"b": "a"}}, {"a": 1}]')
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 129 + "]" * 129, "a: " + "[" * 129, "- " * 200 + "1", '{"a":' * 129 + "1" + "}" * 129]
+)
+def test_document_nested_too_deeply_is_refused(text: str) -> None:
+    assert "nested deeper than 128 levels" in refused(text).says
+
+
+def test_document_nested_to_the_limit_is_read() -> None:
+    for before in ("", "a: "):
+        assert read_document(before + "[" * 127 + "1" + "]" * 127)
+
+
+def test_long_yaml_with_half_a_character_is_refused() -> None:
+    assert "halves of characters" in refused('a: "\\ud83d"\n' + "b: 1\n" * 20_000).says

@@ -12,8 +12,13 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from toolbench.engine.json_text import MAX_DEPTH, is_too_deep
+
 LARGEST = 1_000_000  # characters
 LARGEST_YAML = 300_000
+LARGEST_HALF = 60_000  # of YAML with halves of characters, which PyYAML's own reader reads, ten times slower
+_TOO_DEEP = f"This is nested deeper than {MAX_DEPTH} levels."
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
@@ -27,13 +32,21 @@ class NotReadable(Exception):
 
 
 class _Plain(Composer, SafeConstructor):
-    """Plain data: no aliases, which can grow without end, no dates, no key twice."""
+    """Plain data: no aliases, which can grow without end, no dates, no key twice, at most MAX_DEPTH levels.
+
+    Without a limit on levels the time grows with their square: the scanner visits every open level for each token."""
+
+    levels = 0
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         parser: Any = self
         if parser.check_event(yaml.AliasEvent):
             raise _at("aliases (*name) are not read; write the value out.", parser.peek_event().start_mark)
+        self.levels += 1
+        if self.levels > MAX_DEPTH + 1:  # the innermost level may hold plain values
+            raise _at(_TOO_DEEP, parser.peek_event().start_mark)
         node = super().compose_node(parent, index)
+        self.levels -= 1
         if node is not None and node.tag not in _PLAIN_TAGS:
             raise _at(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
         return node
@@ -90,7 +103,7 @@ def read_document(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise NotReadable(f"this is not JSON: {error.msg}.", error.lineno, error.colno) from error
     except RecursionError as error:
-        raise NotReadable("This is nested too deeply.") from error
+        raise NotReadable(_TOO_DEEP) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _at(f"this is not YAML: {error.problem or error.context}.", mark) from error
@@ -130,29 +143,50 @@ def _inside(node: Node | None, step: str | int) -> Node | None:
 def _yaml(text: str) -> Any:
     if len(text) > LARGEST_YAML:
         raise NotReadable(f"YAML is read up to {LARGEST_YAML:,} characters: write this as JSON.")
-    return yaml.load(text, Loader=_PatientLoader if _HALF.search(text) else _Loader)
+    has_half = _HALF.search(text) is not None
+    if has_half and len(text) > LARGEST_HALF:
+        raise NotReadable(
+            f"YAML with halves of characters is read up to {LARGEST_HALF:,} characters: write this as JSON."
+        )
+    return yaml.load(text, Loader=_PatientLoader if has_half else _Loader)
 
 
 def _json(text: str) -> Any:
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            raise _twice(text, next(name for place, name in enumerate(names) if name in names[:place]))
+            raise _repeated_key(text)
         return found
 
-    return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=each_once)
+    value = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=each_once)
+    if is_too_deep(value):
+        raise NotReadable(_TOO_DEEP)
+    return value
 
 
-def _twice(text: str, key: str) -> NotReadable:
-    """With its place where the other parser, which knows places, finds it too."""
-    try:
-        _yaml(text.replace("\t", " "))
-    except NotReadable as found:
-        return found
-    except (yaml.YAMLError, RecursionError, ValueError):
-        pass
-    return NotReadable(f"The key {key} is here twice.")
+def _repeated_key(text: str) -> NotReadable:
+    """Return the error for the first key that its object has twice.
+
+    Args:
+        text: JSON, valid up to the end of an object that has a key twice.
+    """
+    keys_of: list[set[str] | None] = []  # of each open object; None for an open array
+    is_key = False
+    for token in _JSON_TOKEN.finditer(text):
+        sign = token.group()
+        if sign in "{[":
+            keys_of.append(set() if sign == "{" else None)
+        elif sign in "}]":
+            keys_of.pop()
+        elif is_key and keys_of[-1] is not None and sign != ":":
+            key = json.loads(sign)
+            if key in keys_of[-1]:
+                line_start = text.rfind("\n", 0, token.start()) + 1
+                line = text.count("\n", 0, token.start()) + 1
+                return NotReadable(f"the key {key} is here twice.", line, token.start() - line_start + 1)
+            keys_of[-1].add(key)
+        is_key = sign == "{" or (sign == "," and keys_of[-1] is not None)
+    return NotReadable("A key is here twice.")
 
 
 def _finite(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from toolbench.engine.errors import PlanError
@@ -19,6 +20,7 @@ _CALL = ("name", "arguments", "more")
 _CASE = ("messages", "tools", "expect", "results", "initial", "turns", "parallel")
 _ROLES = ("system", "user", "assistant", "tool")
 MOST_TURNS = 50
+MOST_NAMED = 20  # tools that a fault lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def case_of(told: Any) -> OwnCase:
         raise Faults([Fault((), "A case is an object with tools, messages and expect.")])
     tools = tools_of(told.get("tools"))
     messages = messages_of(told.get("messages"))
-    names = {name for tool in tools if (name := _name(tool))}
+    names = dict.fromkeys(sorted(name for tool in tools if (name := _name(tool))))
     expect = expectation_of(told.get("expect"))
     faults = [Fault((key,), f"A case has no {key}: {', '.join(_CASE)}.") for key in told if key not in _CASE]
     faults += [*_tool_faults(tools), *_message_faults(messages), *_expect_faults(expect, names)]
@@ -95,14 +97,15 @@ def _name(tool: Any) -> str:
 def _tool_faults(tools: list[Any]) -> Iterator[Fault]:
     if not tools:
         yield Fault(("tools",), "Tools are an array with at least one tool, as in a request to OpenAI.")
-    names = [_name(tool) for tool in tools]
+    seen: set[str] = set()
     for number, tool in enumerate(tools):
-        place = ("tools", number)
-        if not names[number]:
+        place, name = ("tools", number), _name(tool)
+        if not name:
             yield Fault(place, "A tool is {type: function, function: {name, description, parameters}}.")
-        elif names[number] in names[:number]:
-            yield Fault(place, f"The tool {names[number]} is here twice.")
+        elif name in seen:
+            yield Fault(place, f"The tool {name} is here twice.")
         else:
+            seen.add(name)
             yield from _schema_faults(tool["function"], place)
 
 
@@ -163,7 +166,8 @@ def _call_faults(call: Any, place: Place, tools: Collection[str]) -> Iterator[Fa
         if key not in _CALL:
             yield Fault((*place, key), f"A call has no {key}: {', '.join(_CALL)}.")
     if call["name"] not in tools:
-        named = f": {', '.join(sorted(tools))}" if tools else ""
+        more = ", …" if len(tools) > MOST_NAMED else ""
+        named = f": {', '.join(islice(tools, MOST_NAMED))}{more}" if tools else ""
         yield Fault((*place, "name"), f"There is no tool {call['name']} among the tools{named}.")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, Mapping):

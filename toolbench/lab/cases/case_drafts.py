@@ -64,7 +64,7 @@ def read_draft(draft: Draft) -> tuple[str, OwnCase]:
         case = case_of(told)
     except Faults as found:
         for fault in found.faults[:MOST_TOLD]:
-            _place(fault, draft, errors, unread)
+            _place(fault, (draft, told), errors, unread)
         raise DraftRefused(dict(errors)) from found
     if errors:
         raise DraftRefused(dict(errors))
@@ -123,20 +123,22 @@ def _is_one_call(told: Any) -> bool:
     return only_calls and isinstance(expect.get("calls"), list) and len(expect["calls"]) == 1
 
 
-def _place(fault: Fault, draft: Draft, errors: dict[str, list[str]], unread: set[str]) -> None:
+def _place(fault: Fault, typed: tuple[Draft, JsonObject], errors: dict[str, list[str]], unread: set[str]) -> None:
     """The fault beside its field, with its line; what a field that cannot be read leads to is not told."""
+    draft = typed[0]
     part, place = (str(fault.place[0]), fault.place[1:]) if fault.place else ("", ())
     field = _FIELDS.get(part, part if part == "turns" else "expect")
     toolless = "tools" in unread or not draft.tools.strip()
     if field in unread or (toolless and field in ("expect", "results")):
         return
-    line = line_of(getattr(draft, field), _typed_place(part, place, draft)) if field in _FIELDS.values() else None
+    line = line_of(getattr(draft, field), _typed_place(part, place, typed)) if field in _FIELDS.values() else None
     errors[field].append(f"Line {line}: {fault.says}" if line and place else fault.says)
 
 
-def _typed_place(part: str, place: tuple[str | int, ...], draft: Draft) -> tuple[str | int, ...]:
+def _typed_place(part: str, place: tuple[str | int, ...], typed: tuple[Draft, JsonObject]) -> tuple[str | int, ...]:
     """Where it stands in what was typed: a lone call or tool was put into a list, and a function into its wrapping."""
-    told = read_document(getattr(draft, _FIELDS[part])) if part in ("tools", "expect") else None
+    draft, read = typed
+    told = read.get(part)
     if part == "expect" and place[:1] == ("calls",) and (isinstance(told, list) or "name" in (told or {})):
         return place[1:] if isinstance(told, list) else place[2:]
     if part == "tools" and place:
