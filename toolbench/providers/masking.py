@@ -26,7 +26,7 @@ class Masker:
         self._headers = frozenset(headers)
         known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
-        self._trigger = _escapes_of(known) if all(map(_is_ordinary, known)) else _ANY_ESCAPE
+        self._trigger = escapes_of(known) if all(map(_is_ordinary, known)) else _ANY_ESCAPE
         self._escaped = re.compile(b"|".join(_escaped(secret) for secret in known)) if known else None
 
     def mask(self, data: bytes) -> bytes:
@@ -70,7 +70,7 @@ def _is_ordinary(secret: str) -> bool:
     return secret.isascii() and not set(secret) & {'"', "\\"}
 
 
-def _escapes_of(secrets: Iterable[str]) -> re.Pattern[bytes]:
+def escapes_of(secrets: Iterable[str]) -> re.Pattern[bytes]:
     """Return a pattern for the escapes that can stand for a character of ordinary secrets.
 
     A body without such an escape, and most have none, needs no search for escaped secrets."""
