@@ -7,6 +7,7 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
+from toolbench.lab.imports.import_queue import IMPORT, work_import
 from toolbench.lab.probes.probing import work_probe
 from toolbench.lab.processes import liveness
 from toolbench.lab.processes.job_failures import SESSION, recorded
@@ -47,9 +48,9 @@ def probe(probe_id: int) -> None:
 
 @app.task(name=REPLAY)
 def replay(replay_id: int) -> None:
-    """Works through a what-if or a re-judgement, unless another worker is at it."""
+    """Work through a what-if, a re-judgement or an import, unless another worker is at it."""
     with recorded("a replay"):
-        work_replay(replay_id)
+        work_replay(replay_id, {IMPORT: work_import})
 
 
 @app.task(name=BEAT)

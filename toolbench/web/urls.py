@@ -61,6 +61,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<int:run_id>/bundle.zip", reports.bundle, name="run-bundle"),
     path("imported/", imports.list, name="imported"),
     path("imported/new/", imports.new, name="import-new"),
+    path("imported/jobs/<int:job_id>/", imports.job, name="import-job"),
     path("imported/histories/<int:history_id>/", imports.history, name="history"),
     path("demo/", runs.list, {"kind": "simulated"}, name="demo"),
     path("trials/", trials.list, name="trials"),

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ else:
     from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
 
 from tests.lab.bundles.bundles import zipped
+from toolbench.lab.bundles import inspect_steps, planting
 from toolbench.lab.bundles.inspect_logs import START
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.importing import import_run
@@ -136,4 +138,44 @@ def test_what_is_no_log_is_refused_and_nothing_is_kept(raw: bytes, reason: str) 
     with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
         logged(raw)
     assert reason in str(refused.value)
+    assert not Run.objects.exists()
+
+
+def peak_bytes(raw: bytes, name: str) -> int:
+    """What importing takes at most, beside the file."""
+    file = io.BytesIO(raw)
+    tracemalloc.start()
+    import_run(file, name, owner=None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_import_log_holds_one_sample_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a JSON log the bytes and the text are held, and no sample twice as an object; of an archive neither."""
+    monkeypatch.setattr(planting, "AT_ONCE", 5)
+    few, many = ([sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
+    logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few, many)]
+    logged(logs[0].replace(b"Book", b"Look"), "log.json")  # what is made on first use does not count
+    small, large = (peak_bytes(log, "log.json") for log in logs)
+    assert large - small <= 3 * (len(logs[1]) - len(logs[0]))
+    archives = [archive(*samples) for samples in (few, many)]
+    small, large = (peak_bytes(each, "log.eval") for each in archives)
+    assert large <= 1.5 * small
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"attachments": {"big": "x" * 1000}, "events": [MODEL] * 50},
+        {"events": [MODEL | {"input_refs": [[0, 1]] * 11}]},
+    ],
+)
+def test_import_log_refuses_references_that_grow_without_end(
+    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_steps, "MAX_PUT_BACK", 20_000)
+    monkeypatch.setattr(inspect_steps, "MAX_PICKED", 10)
+    with pytest.raises(ImportRefused, match=r"come to more than 20,000 characters|refers to more than 10 messages"):
+        logged(archive(sample(1, **large)))
     assert not Run.objects.exists()

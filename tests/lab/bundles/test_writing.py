@@ -2,18 +2,34 @@
 
 import io
 import json
+import os
 import re
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.factories import make_cell, make_provider, make_step, make_trial, make_trials, recompute_all
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    make_trials,
+    recompute_all,
+)
 from tests.lab.bundles.bundles import bundle_of, members_of
 from tests.lab.bundles.test_reading import small_run
 from toolbench.lab.bundles.choosing import BundleRefused
 from toolbench.lab.bundles.manifest import evidence_hash, member_of
 from toolbench.lab.bundles.reading import import_bundle
+from toolbench.lab.bundles.writing import bundle_pieces
+from toolbench.lab.models import Run, StepBody
+from toolbench.lab.reports.report import zip_report
+from toolbench.lab.steps import body_batches
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-planted-0123456789abcdef"
@@ -111,3 +127,36 @@ def test_a_run_of_private_cases_alone_is_refused() -> None:
     run.cells.update(scenario="a_case_of_my_own")
     with pytest.raises(BundleRefused, match="private"):
         bundle_of(run)
+
+
+def big_run(trials: int, mebibytes: int) -> Run:
+    """Each trial with one step of so much that no compression shortens."""
+    run = make_run()
+    cell = make_cell(make_config(run))
+    for _ in range(trials):
+        step = make_step(make_trial(cell, "pass"), bodies={"request": b"", "response": b"", "facts": {}})
+        step.response_bytes = mebibytes << 20
+        step.save()
+        StepBody.objects.filter(step=step).update(response=os.urandom(mebibytes << 20))
+    return run
+
+
+@pytest.mark.parametrize("pieces", [bundle_pieces, zip_report])
+def test_download_holds_a_batch_of_bodies_at_a_time(
+    pieces: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_batches, "MAX_BYTES", 2 << 20)
+    runs = [big_run(trials, 1) for trials in (4, 16)]
+    peaks = []
+    for run in (runs[0], *runs):  # what is made on first use does not count
+        tracemalloc.start()
+        assert sum(len(piece) for piece in pieces(run.pk)) > 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] <= 1.5 * peaks[1]
+
+
+def test_bundle_pieces_come_while_it_is_written() -> None:
+    run = big_run(trials=8, mebibytes=1)
+    pieces = [len(piece) for piece in bundle_pieces(run.pk)]
+    assert len([size for size in pieces if size > 1 << 19]) == 8

@@ -11,7 +11,9 @@ from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from tests.lab.bundles.test_reading import small_run
 from tests.web.visits import failures_of
 from toolbench.lab import catalogue
-from toolbench.lab.models import Run
+from toolbench.lab.imports.import_queue import IMPORT, work_import
+from toolbench.lab.models import Replay, Run
+from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.web.forms import imports
 
 pytestmark = pytest.mark.django_db
@@ -114,3 +116,26 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
     for page in NARROWED:
         address = f"{page}?run={poisoned.pk}&a_run={poisoned.pk}&b_run={innocent.pk}"
         assert owner_client.get(address).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "AT_ONCE_BYTES", 10)
+    bundle = downloaded(owner_client, small_run())
+    response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
+    address = response.headers["location"]
+    text = owner_client.get(address).content.decode()
+    assert "waits for a worker" in text
+    assert 'http-equiv="refresh"' in text  # without scripts it is fetched again by itself
+    part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "hx-get" in part
+    assert "Breadcrumb" not in part
+
+    work_replay(Replay.objects.get().pk, {IMPORT: work_import})
+
+    part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "is imported with\n  2 trials." in part
+    assert "hx-get" not in part
+    assert owner_client.get("/imported/jobs/4711/").status_code == 404

@@ -12,8 +12,9 @@ from toolbench.lab.bundles.naming import NAMED, renamed
 from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.known_scenarios import is_private
+from toolbench.lab.steps.body_batches import with_bodies
 
-_AT_ONCE = 20  # trials with all their bodies in memory
+_AT_ONCE = 100  # trials in memory
 
 
 class BundleRefused(Exception):
@@ -40,9 +41,9 @@ class Chosen:
 
     def trials(self) -> Iterator[Trial]:
         """Finished ones with steps and bodies, some at a time."""
-        steps = Prefetch("steps", Step.objects.select_related("body").order_by("execution", "ordinal"))
+        steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
         chosen = _finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
-        for trial in chosen.order_by("position", "pk").iterator(chunk_size=_AT_ONCE):
+        for trial in with_bodies(chosen.order_by("position", "pk").iterator(chunk_size=_AT_ONCE)):
             yield self._as_tried(trial)
 
     def _as_tried(self, trial: Trial) -> Trial:

@@ -3,10 +3,12 @@ is judged here, and no scenario stands behind it."""
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import F, Sum
@@ -16,9 +18,19 @@ from django.utils.dateparse import parse_datetime
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.inspect_steps import sample_steps, text_of
+from toolbench.lab.bundles.log_documents import LogDocument, read_log_document
 from toolbench.lab.bundles.opening import Archive, Caps, ImportRefused, open_zip, read_object
 from toolbench.lab.bundles.origin import Origin
-from toolbench.lab.bundles.planting import CellSeed, Columns, RunSeed, TrialSeed, plant, refuse_twice
+from toolbench.lab.bundles.planting import (
+    CellSeed,
+    Columns,
+    Progress,
+    RunSeed,
+    TrialSeed,
+    plant,
+    refuse_twice,
+    unwatched,
+)
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.steps.facts import column_text
 
@@ -31,20 +43,33 @@ _GRADES = {"C": True, "I": False}
 _NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
 
 
-def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None) -> Run:
+def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None, progress: Progress = unwatched) -> Run:
     """An `.eval` archive or a `.json` log. Raises ImportRefused; then nothing is kept."""
-    raw = file.read(CAPS.member_bytes + 1)
-    if len(raw) > CAPS.member_bytes:
+    if file.seek(0, os.SEEK_END) > CAPS.member_bytes:
         raise ImportRefused(f"The log has more than {CAPS.member_bytes:,} bytes. Nothing was imported.")
-    sha256 = hashlib.sha256(raw).hexdigest()
+    file.seek(0)
+    sha256 = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
     refuse_twice(sha256)
     file.seek(0)
-    if raw[:2] != b"PK":
-        log = _json(raw)
-        return _planted(log, iter(_list(log.get("samples"))), _origin(log, name, sha256), owner)
+    begins = file.read(2)
+    file.seek(0)
+    if begins != b"PK":
+        log = _document(file.read())
+        samples = _Samples(log.samples(), log.count)
+        return _planted(log.header, samples, _origin(log.header, name, sha256), owner, progress)
     with open_zip(file, CAPS) as archive:
-        log = read_object(archive, _header(archive))
-        return _planted(log, _samples(archive), _origin(log, name, sha256), owner)
+        header = read_object(archive, _header(archive))
+        names = [name for name in archive.namelist() if name.startswith(_SAMPLES) and name.endswith(".json")]
+        samples = _Samples((read_object(archive, name) for name in names), len(names))  # as they ended
+        return _planted(header, samples, _origin(header, name, sha256), owner, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """The samples of a log, each read when it is asked for."""
+
+    each: Iterator[JsonObject]
+    count: int
 
 
 def _header(archive: Archive) -> str:
@@ -57,19 +82,12 @@ def _header(archive: Archive) -> str:
     raise ImportRefused(f"There is no {HEADER} in the file, so it is no log of Inspect AI. Nothing was imported.")
 
 
-def _samples(archive: Archive) -> Iterator[JsonObject]:
-    """As they were written: in the order in which they ended."""
-    for name in archive.namelist():
-        if name.startswith(_SAMPLES) and name.endswith(".json"):
-            yield read_object(archive, name)
-
-
-def _json(raw: bytes) -> JsonObject:
+def _document(raw: bytes) -> LogDocument:
     try:
-        found = json.loads(raw)
+        found = read_log_document(raw)
     except (ValueError, RecursionError) as error:
         raise ImportRefused(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
-    if not isinstance(found, dict) or not isinstance(found.get("eval"), dict):
+    if not isinstance(found.header.get("eval"), dict):
         raise ImportRefused("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
     return found
 
@@ -82,7 +100,9 @@ def _origin(log: JsonObject, name: str, sha256: str) -> Origin:
     return Origin("inspect", sha256, name[:200], source, source["created"], now, private=private, note=_NOTE)
 
 
-def _planted(log: JsonObject, samples: Iterator[JsonObject], origin: Origin, owner: AbstractBaseUser | None) -> Run:
+def _planted(
+    log: JsonObject, samples: _Samples, origin: Origin, owner: AbstractBaseUser | None, progress: Progress
+) -> Run:
     spec = _object(log.get("eval"))
     check = FigureCheck()
     created = _created(origin.made_at)
@@ -94,9 +114,9 @@ def _planted(log: JsonObject, samples: Iterator[JsonObject], origin: Origin, own
         "created_at": created and check.moment("created", created),
     }
     cell = {"scenario": _slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
-    trials = (_trial(sample, place, _slug(spec), check) for place, sample in enumerate(samples))
-    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials, check)
-    return _counted(plant(seed, origin, owner=owner))
+    trials = (_trial(sample, place, _slug(spec), check) for place, sample in enumerate(samples.each))
+    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials, check, samples.count)
+    return _counted(plant(seed, origin, owner=owner, progress=progress))
 
 
 def _counted(run: Run) -> Run:

@@ -11,11 +11,14 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.usage import UsageReader
 from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.planting import Columns, StepSeed
+from toolbench.lab.bundles.rows import BadRow
 from toolbench.lab.steps.facts import column_text, dump
 
 _ATTACHMENT = "attachment://"
 _DEEPEST = 100
 _MESSAGES = "messages"
+MAX_PUT_BACK = 256 << 20  # characters and values of one sample's requests, once texts and messages are put back
+MAX_PICKED = 100_000  # messages of one request
 
 
 def sample_steps(sample: JsonObject, check: FigureCheck) -> list[StepSeed]:
@@ -52,6 +55,7 @@ class _Sample:
         self._messages = pools.get("messages") or sample.get("message_pool") or []
         self._calls = pools.get("calls") or sample.get("call_pool") or []
         self._began = began
+        self._left = MAX_PUT_BACK
 
     def started_ms(self, event: JsonObject) -> float:
         at = _time(event)
@@ -68,9 +72,17 @@ class _Sample:
         return request | {str(call.get("call_key") or _MESSAGES): _picked(call["call_refs"], self._calls)}
 
     def put_back(self, value: Any, depth: int = 0) -> Any:
-        """`value` with every attachment in its place."""
+        """`value` with every attachment in its place.
+
+        One text may be named many times: what all of them come to is limited, for the time to stay in proportion to
+        the file. Raises BadRow."""
+        if isinstance(value, str) and _ATTACHMENT in value[:20]:
+            value = self._attachments.get(value.removeprefix(_ATTACHMENT), value)
+        self._left -= len(value) + 1 if isinstance(value, str) else 1
+        if self._left < 0:
+            raise BadRow(f"the requests of one sample come to more than {MAX_PUT_BACK:,} characters")
         if isinstance(value, str):
-            return self._attachments.get(value.removeprefix(_ATTACHMENT), value) if _ATTACHMENT in value[:20] else value
+            return value
         if depth > _DEEPEST:
             return value
         if isinstance(value, list):
@@ -163,12 +175,14 @@ def _bytes(value: Any) -> bytes:
 
 
 def _picked(refs: Any, pool: Any) -> list[Any]:
-    """Ranges of a pool, first and behind the last."""
+    """Ranges of a pool, first and behind the last. Raises BadRow."""
     if not isinstance(refs, list) or not isinstance(pool, list):
         return []
     pairs = [
         pair for pair in refs if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
     ]
+    if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in pairs) > MAX_PICKED:
+        raise BadRow(f"a request of a sample refers to more than {MAX_PICKED:,} messages")
     return [one for start, end in pairs for one in pool[start:end]]
 
 

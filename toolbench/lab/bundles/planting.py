@@ -1,6 +1,6 @@
 """Making the rows of an imported run: in one transaction, so that it is there whole or not at all."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import DataError, IntegrityError, transaction
 
 from toolbench.lab.bundles.cases import CaseSeed, plant_cases
+from toolbench.lab.bundles.copying import copy_rows
 from toolbench.lab.bundles.figure_check import FigureCheck
 from toolbench.lab.bundles.naming import renamed
 from toolbench.lab.bundles.opening import ImportRefused
@@ -19,7 +20,9 @@ from toolbench.lab.counts.metrics import METRICS, rate_for
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-AT_ONCE = 50  # trials per INSERT
+AT_ONCE = 200  # trials in memory, unless their bodies reach BYTES_AT_ONCE
+BYTES_AT_ONCE = 8 << 20
+Progress = Callable[[int, int], object]  # trials stored so far, and of how many; an exception of it ends the import
 Columns = dict[str, Any]
 _Row = TypeVar("_Row")
 
@@ -56,6 +59,7 @@ class RunSeed:
     cells: tuple[CellSeed, ...]
     trials: Iterable[TrialSeed]
     figures: FigureCheck
+    count: int  # of trials, before the first of them is read
     cases: tuple[CaseSeed, ...] = ()
 
 
@@ -66,7 +70,11 @@ def refuse_twice(sha256: str) -> None:
         raise ImportRefused(f"The same evidence was imported already, as run {known[0]}. Nothing was imported.")
 
 
-def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> Run:
+def unwatched(done: int, total: int) -> None:
+    """Tell nobody how many trials are stored."""
+
+
+def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None, progress: Progress = unwatched) -> Run:
     """The new run, and the cases it tried. Nothing of it can be sent again by itself: it knows no provider here.
     Raises ImportRefused."""
     with _all_or_nothing(), transaction.atomic():
@@ -76,7 +84,10 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None) -> R
         run = _run(seed, origin, owner)
         bed = _Bed(run, _configs(run, seed.configs), names)
         bed.cells = _cells(bed, seed.cells)
-        count = sum(_trials(bed, some) for some in _batches(seed.trials))
+        count = 0
+        for batch in _batches(seed.trials):
+            count += _trials(bed, batch)
+            progress(count, seed.count)
         noted = replace(origin, note=f"{origin.note} {seed.figures.sentence}".strip())
         Run.objects.filter(pk=run.pk).update(trial_count=count, origin=noted.plain())
         recompute([cell.pk for cell in bed.cells])
@@ -125,28 +136,21 @@ def _cells(bed: _Bed, given: Sequence[CellSeed]) -> list[Cell]:
 
 
 def _trials(bed: _Bed, seeds: Sequence[TrialSeed]) -> int:
-    made = [
-        Trial(
-            **renamed(seed.trial, bed.names),
-            state=Trial.State.DONE,
-            run=bed.run,
-            config=_at(bed.configs, seed.config),
-            cell=_at(bed.cells, seed.cell),
-        )
-        for seed in seeds
-    ]
-    if any(trial.cell.config_id != trial.config_id or not trial.outcome for trial in made):
+    ids = copy_rows(Trial, [_trial(bed, seed) for seed in seeds])
+    pairs = [(trial_id, one) for trial_id, seed in zip(ids, seeds, strict=True) for one in seed.steps]
+    steps = copy_rows(Step, [{**one.step, "trial_id": trial_id} for trial_id, one in pairs])
+    copy_rows(StepBody, [{**one.body, "step_id": step_id} for step_id, (_, one) in zip(steps, pairs, strict=True)])
+    judged = ((trial_id, columns) for trial_id, seed in zip(ids, seeds, strict=True) for columns in seed.judgements)
+    copy_rows(Judgement, [{**renamed(columns, bed.names), "trial_id": trial_id} for trial_id, columns in judged])
+    return len(ids)
+
+
+def _trial(bed: _Bed, seed: TrialSeed) -> Columns:
+    config, cell = _at(bed.configs, seed.config), _at(bed.cells, seed.cell)
+    if cell.config_id != config.pk or not seed.trial.get("outcome"):
         raise BadRow("a trial has no outcome, or stands in a cell of another configuration")
-    trials = Trial.objects.bulk_create(made)
-    pairs = [
-        (Step(**one.step, trial=trial), one) for trial, seed in zip(trials, seeds, strict=True) for one in seed.steps
-    ]
-    steps = Step.objects.bulk_create(step for step, _ in pairs)
-    bodies = (StepBody(**one.body, step=step) for step, (_, one) in zip(steps, pairs, strict=True))
-    StepBody.objects.bulk_create(bodies)
-    judged = ((trial, columns) for trial, seed in zip(trials, seeds, strict=True) for columns in seed.judgements)
-    Judgement.objects.bulk_create(Judgement(**renamed(columns, bed.names), trial=trial) for trial, columns in judged)
-    return len(trials)
+    placed = {"state": Trial.State.DONE, "run_id": bed.run.pk, "config_id": config.pk, "cell_id": cell.pk}
+    return renamed(seed.trial, bed.names) | placed
 
 
 def _check_counts(run: Run) -> None:
@@ -169,10 +173,12 @@ def _at(rows: Sequence[_Row], place: int) -> _Row:
 
 def _batches(seeds: Iterable[TrialSeed]) -> Iterator[list[TrialSeed]]:
     batch: list[TrialSeed] = []
+    size = 0
     for seed in seeds:
         batch.append(seed)
-        if len(batch) == AT_ONCE:
+        size += sum(len(part or b"") for one in seed.steps for part in one.body.values())
+        if len(batch) == AT_ONCE or size > BYTES_AT_ONCE:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch

@@ -20,21 +20,38 @@ from toolbench.lab.bundles.opening import (
     read_object,
 )
 from toolbench.lab.bundles.origin import Origin
-from toolbench.lab.bundles.planting import CellSeed, RunSeed, StepSeed, TrialSeed, plant, refuse_twice
+from toolbench.lab.bundles.planting import (
+    CellSeed,
+    Progress,
+    RunSeed,
+    StepSeed,
+    TrialSeed,
+    plant,
+    refuse_twice,
+    unwatched,
+)
 from toolbench.lab.bundles.rows import BadRow, row_columns
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 USUAL = Caps()
 
 
-def import_bundle(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None, caps: Caps = USUAL) -> Run:
+def import_bundle(
+    file: IO[bytes],
+    name: str,
+    *,
+    owner: AbstractBaseUser | None,
+    caps: Caps = USUAL,
+    progress: Progress = unwatched,
+) -> Run:
     """`name` is what the file is called. Raises ImportRefused; then nothing is kept."""
     with open_zip(file, caps) as archive:
         manifest = checked_manifest(archive)
         refuse_twice(manifest.evidence)
         try:
             whole = read_object(archive, RUN)
-            return plant(_run(whole, archive, manifest), _origin(manifest, name, whole), owner=owner)
+            seed = _run(whole, archive, manifest)
+            return plant(seed, _origin(manifest, name, whole), owner=owner, progress=progress)
         except BadRow as error:
             raise ImportRefused(f"A row cannot be read: {error}. Nothing was imported.") from error
 
@@ -67,6 +84,7 @@ def _run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> RunSeed
         ),
         trials=_trials(archive, manifest, check),
         figures=check,
+        count=sum(name.startswith(TRIALS) for name in manifest.members),
         cases=read_cases(read_object(archive, CASES)) if CASES in manifest.members else (),
     )
 

@@ -4,7 +4,6 @@ import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import IO
 
 from django.utils import timezone
@@ -32,7 +31,7 @@ from toolbench.lab.bundles.redacting import known_secrets
 from toolbench.lab.bundles.rows import row_json
 from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.lab.planning.engine_version import engine_version
-from toolbench.lab.reports.pieces import in_pieces
+from toolbench.lab.reports.pieces import Written, in_pieces, whole
 from toolbench.lab.reports.report_json import json_bytes
 from toolbench.providers.masking import Masker
 
@@ -41,6 +40,16 @@ _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
     """Writes the whole bundle into `file`. Raises BundleRefused before anything is written."""
+    return whole(_written(run_id, file, private=private))
+
+
+def bundle_pieces(run_id: int, *, private: bool = False) -> Iterator[bytes]:
+    """The bundle, piece by piece while it is written. Raises BundleRefused at once."""
+    choose(run_id, private=private)
+    return in_pieces(lambda file: _written(run_id, file, private=private))
+
+
+def _written(run_id: int, file: IO[bytes], *, private: bool) -> Written[Manifest]:
     chosen = choose(run_id, private=private)
     redaction = known_secrets()
     unread = tuple(
@@ -48,13 +57,9 @@ def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Mani
         for name in redaction.unread
     )
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        return _write(_Open(archive, redaction.masker), replace(chosen, left_out=(*chosen.left_out, *unread)))
-
-
-def bundle_pieces(run_id: int, *, private: bool = False) -> Iterator[bytes]:
-    """The bundle, made on disk first. Raises BundleRefused at once."""
-    choose(run_id, private=private)
-    return in_pieces(partial(write_bundle, run_id, private=private))
+        return (
+            yield from _write(_Open(archive, redaction.masker), replace(chosen, left_out=(*chosen.left_out, *unread)))
+        )
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ class _Open:
         self.archive.writestr(info, content)
 
 
-def _write(out: _Open, chosen: Chosen) -> Manifest:
+def _write(out: _Open, chosen: Chosen) -> Written[Manifest]:
     out.add(RUN, json_text(_run(chosen)))
     if chosen.cases:
         out.add(CASES, json_text(cases_json(chosen.cases)))
@@ -85,6 +90,7 @@ def _write(out: _Open, chosen: Chosen) -> Manifest:
         out.add(trial_member(number), json_text(places.trial(trial, steps)))
         out.add(trace_member(number), trace_page(chosen.run, trial, steps, number))
         listed.append(trial_line(trial, number))
+        yield
     lines = config_lines(chosen)
     out.add("matrix.json", json_bytes(matrix_json(lines)))
     out.add("statistics.json", json_bytes(statistics_json(lines)))

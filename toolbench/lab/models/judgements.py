@@ -29,15 +29,16 @@ class Judgement(models.Model):
 
 
 class Replay(models.Model):
-    """A what-if or a re-judgement over many trials, worked through by a worker. `query` is the settings as the address
-    says them; the row is made once per address and can be made anew."""
+    """A what-if or a re-judgement over many trials, or an import, worked through by a worker. `query` is the settings
+    as the address says them; the row is made once per address and can be made anew. Of an import it names the file,
+    and `counts` holds the id of the run."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "waiting"
         RUNNING = "running", "running"
         DONE = "done", "done"
 
-    kind = models.CharField(max_length=8)  # trial, cell or run: a what-if of it; rejudge: of a run
+    kind = models.CharField(max_length=8)  # trial, cell or run: a what-if of it; rejudge: of a run; import: by an owner
     scope_id = models.BigIntegerField()
     query = models.TextField(blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)

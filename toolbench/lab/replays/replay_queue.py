@@ -4,9 +4,10 @@ batches that show how far it is. A row that no worker is at is found by the swee
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
+from types import MappingProxyType
 from urllib.parse import parse_qs
 from uuid import uuid4
 
@@ -24,6 +25,8 @@ from toolbench.lab.replays.what_if import UNKNOWN, Change, Counts, Scope, change
 from toolbench.lab.replays.what_if_plan import WhatIf
 
 logger = logging.getLogger(__name__)
+
+Work = Callable[[Replay, QuerySet[Replay]], None]  # of a row, and of the same as long as this worker has its lease
 
 BATCH = 40
 LEASE = timedelta(seconds=60)
@@ -89,15 +92,19 @@ def waiting_replays() -> tuple[int, ...]:
     return tuple(Replay.objects.filter(_free()).order_by("pk").values_list("pk", flat=True))
 
 
-def work_replay(replay_id: int) -> None:
-    """Claims the row and works through its trials; returns at once where another worker is at it or it is done."""
+def work_replay(replay_id: int, others: Mapping[str, Work] = MappingProxyType({})) -> None:
+    """Claim the row and do its work; return at once if another worker is at it or it is done.
+
+    Args:
+        others: what to do for kinds of rows that this module does not know.
+    """
     lease = uuid4()
     mine = Replay.objects.filter(pk=replay_id)
     if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
         return
     row, held = mine.get(), mine.filter(lease=lease)
     try:
-        (_rejudge if row.kind == REJUDGE else _replay)(row, held)
+        {**others, REJUDGE: _rejudge}.get(row.kind, _replay)(row, held)
     except AWAY:
         raise  # whoever sweeps finds it when its lease is over
     except Exception as error:

@@ -1,16 +1,45 @@
-"""Large files on their way out."""
+"""Large files on their way out, sent while they are written."""
 
-import tempfile
-from collections.abc import Callable, Iterator
-from typing import IO
+import io
+from collections.abc import Callable, Generator, Iterator
+from typing import IO, Any, TypeVar, cast
 
-_PIECE = 1 << 16
+_T = TypeVar("_T")
+Written = Generator[None, None, _T]  # yields after each part of a file that it has written
 
 
-def in_pieces(write: Callable[[IO[bytes]], object]) -> Iterator[bytes]:
-    """What `write` writes, made whole on disk first."""
-    with tempfile.TemporaryFile() as file:
-        write(file)
-        file.seek(0)
-        while piece := file.read(_PIECE):
-            yield piece
+class _Buffer(io.RawIOBase):
+    """Takes bytes until they are fetched; a zip archive is written into it without going back."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def fetch(self) -> bytes:
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        return whole
+
+
+def in_pieces(write: Callable[[IO[bytes]], Written[object]]) -> Iterator[bytes]:
+    """Yield what `write` writes, part by part: no more than one part is in memory."""
+    buffer = _Buffer()
+    for _ in write(cast("IO[bytes]", buffer)):
+        yield buffer.fetch()
+    yield buffer.fetch()
+
+
+def whole(written: Written[_T]) -> _T:
+    """Write everything at once and return what the writer returns."""
+    while True:
+        try:
+            next(written)
+        except StopIteration as end:
+            result: _T = end.value
+            return result

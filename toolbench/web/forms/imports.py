@@ -6,14 +6,20 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
 from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.imports.import_queue import queue_import
 from toolbench.lab.imports.importing import import_run
-from toolbench.lab.models import Run
+from toolbench.lab.models import Replay, Run
 
 MOST_BYTES = 64 << 20
+AT_ONCE_BYTES = 256 << 10  # imported while the page is waited for, in less than two seconds
 
 
-def take(file: "UploadedFile[Any] | None", owner: User | None) -> Run:
-    """The imported run. Raises ImportRefused with what happened and what to do."""
+def take(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
+    """Return the imported run; for a file over AT_ONCE_BYTES the row of the import that a worker will do.
+
+    Raises:
+        ImportRefused: says what happened and what to do.
+    """
     if file is None or file.size is None:
         raise ImportRefused("No file arrived: choose one of at most 64 MB. Nothing was imported.")
     if file.size > MOST_BYTES:
@@ -21,4 +27,5 @@ def take(file: "UploadedFile[Any] | None", owner: User | None) -> Run:
             f"The file has {file.size:,} bytes; {MOST_BYTES:,} are taken here. Nothing was imported: use "
             "`manage.py import_bundle FILE` on the machine itself."
         )
-    return import_run(file, file.name or "", owner=owner)
+    take_in = import_run if file.size <= AT_ONCE_BYTES else queue_import
+    return take_in(file, file.name or "", owner=owner)

@@ -7,7 +7,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.histories import get_histories, get_history
-from toolbench.lab.models import History
+from toolbench.lab.imports.import_queue import get_import
+from toolbench.lab.models import History, Replay
 from toolbench.lab.runs.run_list import get_runs
 from toolbench.web.forms.imports import take
 from toolbench.web.owners import owner_of
@@ -31,9 +32,21 @@ def history(request: HttpRequest, history_id: int) -> HttpResponse:
 @require_POST
 def new(request: HttpRequest) -> HttpResponse:
     try:
-        run = take(request.FILES.get("file"), owner_of(request))
+        taken = take(request.FILES.get("file"), owner_of(request))
     except ImportRefused as refused:
         messages.error(request, str(refused))
         return redirect("imported")
-    messages.success(request, f"Run {run.pk} is imported with {run.trial_count} trials.")
-    return redirect("run", run.pk)
+    if isinstance(taken, Replay):
+        return redirect("import-job", taken.pk)
+    messages.success(request, f"Run {taken.pk} is imported with {taken.trial_count} trials.")
+    return redirect("run", taken.pk)
+
+
+@require_safe
+def job(request: HttpRequest, job_id: int) -> HttpResponse:
+    """GET /imported/jobs/ID/: how far an import is that a worker does."""
+    try:
+        found = get_import(job_id)
+    except Replay.DoesNotExist:
+        raise Http404(f"There is no import {job_id}.") from None
+    return page(request, "imports/job.html", {"page": found}, part="found")

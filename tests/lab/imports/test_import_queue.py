@@ -1,0 +1,110 @@
+"""Imports that a worker does: whole or not at all, with progress, once."""
+
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from tests.lab.bundles.test_inspect_logs import HEADER, sample
+from toolbench.lab.imports import import_queue
+from toolbench.lab.imports.import_queue import IMPORT, get_import, queue_import, work_import
+from toolbench.lab.models import Replay, Run, Trial
+from toolbench.lab.replays.replay_queue import waiting_replays, work_replay
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WORK = {IMPORT: work_import}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+
+
+def log(samples: int = 3, **fields: Any) -> io.BytesIO:
+    return io.BytesIO(json.dumps(HEADER | {"samples": [sample(n) for n in range(samples)]} | fields).encode())
+
+
+def kept_files() -> list[Path]:
+    return list((Path(settings.VAR_DIR) / "imports").iterdir())
+
+
+def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    assert get_import(row.pk).waiting
+    assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
+
+    work_replay(row.pk, WORK)
+
+    run = Run.objects.get(imported=True)
+    found = get_import(row.pk)
+    assert (found.name, found.done, found.total, found.run_id, found.refused) == ("log.json", 3, 3, run.pk, "")
+    assert run.origin["file"] == "log.json"
+    assert kept_files() == []
+    work_replay(row.pk, WORK)
+    assert Run.objects.count() == 1
+
+
+def test_queued_import_that_is_refused_says_why() -> None:
+    row = queue_import(io.BytesIO(b"no log"), "log.json", owner=None)
+    work_replay(row.pk, WORK)
+    found = get_import(row.pk)
+    assert "Nothing was imported" in found.refused
+    assert not found.waiting
+    assert kept_files() == []
+
+
+def test_import_whose_file_is_gone_says_so() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    kept_files()[0].unlink()
+    work_replay(row.pk, WORK)
+    assert "The file is gone" in get_import(row.pk).refused
+
+
+def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    past = timezone.now() - timedelta(seconds=1)
+    Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4(), lease_until=past)
+    assert waiting_replays() == (row.pk,)
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
+
+
+def test_import_that_another_worker_took_over_leaves_nothing() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    work_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
+    assert not Run.objects.exists()
+    assert not Trial.objects.exists()
+    assert len(kept_files()) == 1
+    work_replay(row.pk, WORK)
+    assert kept_files() == []
+
+
+def test_progress_is_seen_while_the_import_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_queue, "_TELL_SECONDS", 0.01)
+    row = queue_import(log(), "log.json", owner=None)
+    Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4())
+    held = Replay.objects.filter(pk=row.pk)
+    with import_queue._told(held) as progress:
+        progress.tell(2, 3)
+        while get_import(row.pk).done != 2:
+            connection.close()  # each look is a new one
+        assert get_import(row.pk).waiting
+    assert get_import(row.pk).total == 3
+
+
+def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **named: object) -> Run:
+        raise RuntimeError
+
+    monkeypatch.setattr(import_queue, "import_run", broken)
+    row = queue_import(log(), "log.json", owner=None)
+    work_replay(row.pk, WORK)
+    assert "Toolbench itself failed" in get_import(row.pk).refused
+    assert kept_files() == []

@@ -1,0 +1,63 @@
+"""Inserting many rows of a model by COPY: several times faster than INSERT, and without one statement that holds them
+all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.utils import timezone
+from psycopg import sql
+
+_NEXT_IDS = "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)"
+
+
+def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Insert rows and return their primary keys, in order.
+
+    Args:
+        rows: values by column name (`run_id`, not `run`). A missing column gets its default; a missing primary key
+            the next number of its sequence.
+
+    Raises:
+        django.db.Error: the database refused a value.
+        TypeError: the model has no such column.
+        ValueError: a value does not fit its column's type.
+    """
+    if not rows:
+        return []
+    key = model._meta.pk
+    assert key is not None
+    numbered = rows if key.attname in rows[0] else _numbered(model, key, rows)
+    fields = model._meta.concrete_fields
+    columns = sql.SQL(", ").join([sql.Identifier(str(field.column)) for field in fields])
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(model._meta.db_table), columns)
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
+        for values in _prepared(fields, numbered):
+            copy.write_row(values)
+    return [row[key.attname] for row in numbered]
+
+
+def _numbered(
+    model: type[models.Model], key: "models.Field[Any, Any]", rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_NEXT_IDS, [model._meta.db_table, key.column, len(rows)])
+        return [{**row, key.attname: number} for row, (number,) in zip(rows, cursor.fetchall(), strict=True)]
+
+
+def _prepared(fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """The values of each row as psycopg takes them; the defaults are prepared once."""
+    database = connections[DEFAULT_DB_ALIAS]  # looked up once, not for each value
+    names = {field.attname: place for place, field in enumerate(fields)}
+    defaults = [field.get_db_prep_save(_default(field), database) for field in fields]
+    for row in rows:
+        values = defaults.copy()
+        for name, value in row.items():
+            if name not in names:
+                raise TypeError(f"there is no column {name}")
+            values[names[name]] = fields[names[name]].get_db_prep_save(value, database)
+        yield values
+
+
+def _default(field: "models.Field[Any, Any]") -> Any:
+    return timezone.now() if getattr(field, "auto_now_add", False) else field.get_default()

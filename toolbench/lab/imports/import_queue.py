@@ -1,0 +1,159 @@
+"""Imports that take longer than a page can wait: a row of the replay queue each, done by a worker, which says how far
+it is. The file lies in the folder that all processes share until the import has ended."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import parse_qs, urlencode
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.imports.importing import import_run
+from toolbench.lab.models import Replay
+from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.waking import wake_replays
+from toolbench.lab.replays.replay_queue import LEASE
+
+IMPORT = "import"  # kind of a row; its scope is the owner's id, 0 for none
+_FOLDER = "imports"
+_TELL_SECONDS = 1.0
+
+
+class _LeaseLostError(Exception):
+    """Another worker has taken the import over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPage:
+    """An import that a worker does.
+
+    Attributes:
+        total: its trials; 0 until the file has been read once.
+        refused: why nothing was imported; "" otherwise.
+        run_id: the imported run; None until it is there.
+    """
+
+    name: str
+    done: int
+    total: int
+    refused: str
+    run_id: int | None
+
+    @property
+    def waiting(self) -> bool:
+        return not self.refused and self.run_id is None
+
+
+def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
+    """Keep the file and ask a worker to import it."""
+    key = uuid4().hex
+    path = _path(key)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with path.open("xb") as kept:
+            path.chmod(0o600)
+            shutil.copyfileobj(file, kept)
+        with transaction.atomic():
+            query = urlencode({"file": key, "name": name[:200]})
+            row = Replay.objects.create(kind=IMPORT, scope_id=owner.pk if owner else 0, query=query)
+            transaction.on_commit(lambda: wake_replays([row.pk]))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return row
+
+
+def get_import(row_id: int) -> ImportPage:
+    """Return how far the import is. Raises Replay.DoesNotExist."""
+    row = Replay.objects.get(pk=row_id, kind=IMPORT)
+    run_id = row.counts[0] if row.counts else None
+    return ImportPage(parse_qs(row.query).get("name", [""])[0], row.done, row.total, row.refused, run_id)
+
+
+def work_import(row: Replay, held: QuerySet[Replay]) -> None:
+    """Import the row's file in one transaction with the row's end.
+
+    Args:
+        held: the row as long as this worker has its lease.
+    """
+    asked = parse_qs(row.query)
+    path = _path(asked["file"][0])
+    try:
+        with path.open("rb") as file, _told(held) as progress, transaction.atomic():
+            owner = User.objects.filter(pk=row.scope_id).first()
+            run = import_run(file, asked.get("name", [""])[0], owner=owner, progress=progress.tell)
+            if not _end(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
+                raise _LeaseLostError
+    except _LeaseLostError:
+        return
+    except AWAY:
+        raise  # the file stays for the worker that takes the row up again
+    except FileNotFoundError:
+        _end(held, refused="The file is gone: send it again. Nothing was imported.")
+    except ImportRefused as refused:
+        _end(held, refused=str(refused))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    path.unlink(missing_ok=True)
+
+
+def _end(held: QuerySet[Replay], **columns: object) -> int:
+    return held.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
+
+
+def _path(key: str) -> Path:
+    return Path(settings.VAR_DIR) / _FOLDER / key
+
+
+class _Progress:
+    """Writes how far an import is and renews its lease, on a connection of its own.
+
+    The import itself is one transaction, in which nobody else would see a progress."""
+
+    def __init__(self, held: QuerySet[Replay]) -> None:
+        self._held = held
+        self._figures: dict[str, int] = {}
+        self._lost = False
+        self.stopped = threading.Event()
+
+    def tell(self, done: int, total: int) -> None:
+        """Note the figures. Raises _LeaseLostError."""
+        self._figures = {"done": done, "total": total}
+        if self._lost:
+            raise _LeaseLostError
+
+    def write_until_stopped(self) -> None:
+        try:
+            while not self.stopped.wait(_TELL_SECONDS):
+                self._write()
+        finally:
+            connections.close_all()
+
+    def _write(self) -> None:
+        try:
+            self._lost = not self._held.all().update(lease_until=Now() + LEASE, **self._figures)
+        except AWAY:
+            connections.close_all()  # the import meets the same; the next second tries a new connection
+
+
+@contextmanager
+def _told(held: QuerySet[Replay]) -> Iterator[_Progress]:
+    progress = _Progress(held)
+    thread = threading.Thread(target=progress.write_until_stopped, name="import progress", daemon=True)
+    thread.start()
+    try:
+        yield progress
+    finally:
+        progress.stopped.set()
+        thread.join()

@@ -1,0 +1,40 @@
+"""Trials with the bodies of their steps, as many at a time as fit into memory."""
+
+from collections.abc import Iterable, Iterator
+
+from toolbench.lab.models import Step, StepBody, Trial
+
+MAX_BYTES = 32 << 20  # of bodies in memory, unless one trial has more
+
+
+def with_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """Yield the trials, the body of each step loaded; the bodies are dropped once the next trials are asked for.
+
+    One query per MAX_BYTES of bodies.
+
+    Args:
+        trials: with their steps prefetched.
+    """
+    batch: list[Trial] = []
+    size = 0
+    for trial in trials:
+        batch.append(trial)
+        size += sum(step.request_bytes + step.response_bytes for step in trial.steps.all())
+        if size >= MAX_BYTES:
+            yield from _loaded(batch)
+            batch, size = [], 0
+    yield from _loaded(batch)
+
+
+def _loaded(trials: list[Trial]) -> Iterator[Trial]:
+    steps = [step for trial in trials for step in trial.steps.all()]
+    _load(steps, StepBody.objects.in_bulk([step.pk for step in steps]))
+    yield from trials
+    _load(steps, {})
+
+
+def _load(steps: Iterable[Step], bodies: dict[int, StepBody]) -> None:
+    """A step without a body is known to have none, so that asking for it needs no query."""
+    relation = Step._meta.get_field("body")
+    for step in steps:
+        relation.set_cached_value(step, bodies.get(step.pk))
