@@ -1,6 +1,7 @@
 """Garbage in every place of every address: a page or a sentence, never a server error, and nothing changed."""
 
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from toolbench.lab.comparisons.compare_query import AXES
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.records import save_record
+from toolbench.lab.imports.import_queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
@@ -124,6 +126,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"step_id": trial.steps.values_list("pk", flat=True).first(), "side": "request"}
     found |= {"config_id": trial.config_id, "record_id": save_record(DecideQuery(), owner=None).pk, "file": "openai.py"}
     found |= {"slug": "happy_path", "token": "unknown", "kind": "csv"}
+    found |= {"job_id": queue_import(BytesIO(b"{}"), "log.json", owner=None).pk}
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
     own = {"case-export": {"kind": "jsonl"}}

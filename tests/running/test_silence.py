@@ -10,7 +10,13 @@ from toolbench.running.silence import GROWTH, MAX_GROWTH, SETTLED_SECONDS, START
 LOOK = 5.0  # seconds between two looks, as in `make up`
 PAUSE = 1.0  # from a replacement to the next start
 
-limits = st.floats(5, 120)
+
+def seconds(least: float, most: float) -> st.SearchStrategy[float]:
+    """Draw eighths of a second, of which sums are exact."""
+    return st.integers(int(least * 8), int(most * 8)).map(lambda eighths: eighths / 8)
+
+
+limits = seconds(5, 120)
 
 
 @dataclass
@@ -50,14 +56,14 @@ class Life:
         self.next_sign = self.now + self.start_seconds
 
 
-@given(limits, st.floats(0, START_SECONDS), st.floats(0.1, 1))
+@given(limits, seconds(0, START_SECONDS), st.floats(0.1, 1))
 def test_start_never_counts_as_silence(limit: float, start_seconds: float, share: float) -> None:
     life = Life(Silence(limit), start_seconds, gap_seconds=limit * share)
     life.run(4 * START_SECONDS)
     assert life.replaced == []
 
 
-@given(limits, st.floats(0, START_SECONDS - LOOK))
+@given(limits, seconds(0, START_SECONDS - LOOK))
 def test_silent_child_is_replaced_at_its_limit(limit: float, start_seconds: float) -> None:
     life = Life(Silence(limit), start_seconds, gap_seconds=None)
     life.run(START_SECONDS + 4 * limit)
@@ -76,7 +82,7 @@ def test_start_that_hangs_is_replaced_ever_later(limit: float) -> None:
     assert all(least < wait <= least + 2 * LOOK for wait, least in zip(waits, expected, strict=True))
 
 
-@given(limits, st.floats(0, START_SECONDS), st.floats(1.01, MAX_GROWTH))
+@given(limits, seconds(0, START_SECONDS), st.floats(1.01, MAX_GROWTH))
 def test_slow_child_is_replaced_a_few_times_only(limit: float, start_seconds: float, factor: float) -> None:
     life = Life(Silence(limit), start_seconds, gap_seconds=limit * factor)
     life.run(20 * START_SECONDS)
