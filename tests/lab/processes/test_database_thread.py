@@ -1,9 +1,10 @@
 import asyncio
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from tests.lab.conftest import Elsewhere
+from toolbench.lab.processes import database_thread
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,6 +38,20 @@ def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(
         return answer
 
     assert asyncio.run(freeze()) == 7
+
+
+def test_close_without_a_connection_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OperationalError("the database is away")
+
+    async def close() -> None:
+        monkeypatch.setattr(database_thread, "_connect", refuse)
+        database = DatabaseThread()
+        with pytest.raises(OperationalError):
+            await database.run(ask)
+        await database.close()
+
+    asyncio.run(close())
 
 
 def test_verbs_run_in_the_order_they_were_asked_for() -> None:

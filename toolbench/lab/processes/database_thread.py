@@ -31,7 +31,8 @@ class DatabaseThread:
         return await loop.run_in_executor(self._pool, partial(_guarded, partial(verb, *args, **named)))
 
     async def close(self) -> None:
-        await self.run(connections.close_all)  # those of the thread that runs it
+        """Close the thread's connection, if it has one, also while the database is away."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
         self._pool.shutdown(wait=False)
 
 
