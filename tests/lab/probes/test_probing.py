@@ -3,11 +3,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
+from toolbench.lab.probes import probing
 from toolbench.lab.probes.probe_storing import ProbeLost, claim, queue_lost, store
 from toolbench.lab.probes.probing import ask_probe, work_probe
 from toolbench.lab.trials import claiming
@@ -126,6 +128,23 @@ def test_a_worker_that_is_asked_to_stop_queues_its_probe_again(model: Model) -> 
     assert work_probe(probe.pk, lambda: True)
     probe.refresh_from_db()
     assert (probe.state, probe.execution) == ("queued", 1)
+
+
+def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def go_away(*_: object) -> None:
+        raise OperationalError("the database restarts")
+
+    probe = ask_probe(model, "first_use")
+    with monkeypatch.context() as patch:
+        patch.setattr(probing, "store", go_away)
+        with pytest.raises(OperationalError):
+            work_probe(probe.pk)
+    Probe.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+
+    assert queue_lost() == (probe.pk,)
+    assert work_probe(probe.pk)
+    probe.refresh_from_db()
+    assert (probe.state, probe.execution, probe.sentence.startswith("Toolbench itself")) == ("done", 2, False)
 
 
 def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:

@@ -95,6 +95,8 @@ def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> b
         finish(claimed, [], sentence=str(error))
     except ProbeLost:
         logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
+    except AWAY:
+        raise  # the sweep queues it again when its lease is over
     except Exception as error:
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish(claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
