@@ -83,6 +83,16 @@ def attempted(run: Run) -> Trial:
     return trial
 
 
+def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
+    endless, run = running(), running()
+    attempted(run)  # which recomputes every cell
+    for scenario in ("chat_only", "weather"):
+        make_cell(make_config(endless), scenario, requests=2**31 - 1)
+    assert set(correct_requests()) == {endless.pk, run.pk}
+    run.refresh_from_db()
+    assert run.requests_reserved == 5
+
+
 @pytest.mark.parametrize(("reserved", "corrected"), [(4, 5), (5, 5), (9, 9)])
 def test_correct_requests_raises_a_count_below_the_stored_attempts(reserved: int, corrected: int) -> None:
     run, ended = running(requests_reserved=reserved), make_run(requests_reserved=1)
