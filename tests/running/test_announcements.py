@@ -1,6 +1,8 @@
 """Telling the lab where a child serves never holds up whoever watches over the children."""
 
+import json
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -103,6 +105,22 @@ def test_withdraw_stops_telling_that_hangs_and_tells_the_end(tmp_path: Path) -> 
     told.child.kill()
     told.child.close()
     assert told.said == []
+
+
+def test_answering_begins_with_the_ready_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        line = json.dumps({"url": f"http://127.0.0.1:{deaf.getsockname()[1]}"})
+        waits = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
+        told = Told(tmp_path, "", f"{waits}print({line!r}, flush=True); time.sleep(600)")
+        told.tick_often()
+        starting = told.register.answering()
+        (tmp_path / "go").touch()
+        told.tick_until(lambda: bool(told.said))
+        ready, deaf_since = told.register.answering(), told.register.answering()
+        told.register.close()
+        told.child.kill()
+        told.child.close()
+    assert (starting, ready, deaf_since) == (set(), {"local"}, set())
 
 
 def test_line_that_is_no_json_does_not_end_the_supervisor(tmp_path: Path) -> None:

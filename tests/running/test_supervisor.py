@@ -217,7 +217,7 @@ def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: Reg
     child = watched.add("simulated", _SERVES, announces=True)
     kept = next(iter(watched.supervisor._kept))
     watched.tick_until(lambda: _told(watched) == ["simulated"])
-    watched.replace_silent({}, after=LIMIT - 5)
+    watched.replace_silent({}, after=LIMIT / 2 - 5)
     watched.tick_until(lambda: kept.silence.seconds(watched.clock()) < 1)
     answering = child.exit_code()
 
@@ -229,6 +229,29 @@ def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: Reg
     assert answering is None
     assert child.exit_code() == -signal.SIGKILL
     watched.tick_until(lambda: _told(watched)[1:] == ["simulated --gone"])
+
+
+def test_supervisor_that_stood_still_replaces_no_server(watched: Watched, register: Register) -> None:
+    child = watched.add("simulated", _SERVES, announces=True)
+    watched.tick_until(lambda: _told(watched) == ["simulated"])
+
+    watched.ahead += 2 * LIMIT
+    watched.supervisor.tick()
+    watched.replace_silent({}, after=1)
+
+    assert child.exit_code() is None
+
+
+def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register: Register) -> None:
+    watched.add("simulated", _SLEEPS, announces=True)
+    silence = next(kept.silence for kept in watched.supervisor._kept)
+    silence.grow()
+
+    for _ in range(6):
+        watched.ahead += LIMIT / 3
+        watched.supervisor.tick()
+
+    assert (silence.growth, silence.has_spoken) == (2.0, False)
 
 
 def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -> None:

@@ -117,6 +117,7 @@ class Register:
         self._clock = clock
         self._open: dict[str, Announcement] = {}
         self._pings: dict[str, Ping] = {}
+        self._ready: set[str] = set()  # whose ready line was taken for a sign of life
         self._tellings: dict[str, _Telling] = {}  # of those that are not told yet
 
     def follow(self, child: Child) -> None:
@@ -143,9 +144,13 @@ class Register:
             self._tell(name)
 
     def answering(self) -> set[str]:
-        """Return the children that have just answered, and those that cannot be asked."""
-        now = self._clock()
-        return {name for name in self._open if name not in self._pings or self._pings[name].answers(now)}
+        """Return the children that have just said their ready line or answered, and those that cannot be asked.
+
+        A child without a ready line is starting, and shows no sign of life.
+        """
+        now, said = self._clock(), {name for name, announcement in self._open.items() if announcement.line}
+        just_said, self._ready = said - self._ready, said
+        return {name for name in said if name not in self._pings or self._pings[name].answers(now)} | just_said
 
     def close(self) -> None:
         """Ends every telling and question under way."""

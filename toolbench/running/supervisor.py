@@ -51,6 +51,7 @@ class Supervisor:
         self._silent_limit = silent_limit
         self._clock = clock
         self._kept: list[Kept] = []
+        self._ticked = clock()
         self.register: Register | None = None
 
     @property
@@ -66,6 +67,10 @@ class Supervisor:
     def tick(self) -> None:
         """Buries the dead, starts again what is due, hears announcements. Cheap; to be called a few times a second."""
         now = self._clock()
+        if now - self._ticked > self._silent_limit / 2:  # we stood still, and heard nobody meanwhile
+            for kept in self._kept:
+                kept.silence.excuse(now)
+        self._ticked = now
         for kept in self._kept:
             if kept.child and (code := kept.child.exit_code()) is not None:
                 self._bury(kept, code, now)
