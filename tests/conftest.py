@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client, TransactionTestCase
@@ -24,6 +25,10 @@ LONGEST = (
     "tests/providers/simulated/",
 )
 _STARTED = pytest.StashKey[TestServers]()
+
+# No test asserts a wall-clock time: by default Hypothesis fails an example that takes 200 ms.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
