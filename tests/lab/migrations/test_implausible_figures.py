@@ -11,7 +11,6 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
 from tests.web.visits import failures_of
 from toolbench.lab import catalogue
-from toolbench.lab.counts.cells import recompute_stale
 from toolbench.lab.models import Cell, Probe, ProbeExchange, Run, Step, Trial
 
 MIGRATION = import_module("toolbench.lab.migrations.0014_implausible_figures").Migration

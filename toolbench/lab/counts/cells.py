@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
 CELLS_AT_ONCE = 500
+OUT_OF_RANGE = "cost or time out of range"
 FAR_APART = timedelta(hours=1)  # runs that began further apart met another time of day
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
 
@@ -193,7 +194,8 @@ def _recompute(cells: list[int], given: Mapping[str, Any]) -> None:
             cursor.execute(_RECOMPUTE, {**given, "cells": cells})
     except (DataError, IntegrityError) as error:
         if len(cells) == 1:
-            _set_aside(cells, given, str(error).partition("\n")[0])
+            figure = isinstance(error, IntegrityError)  # the message names a constraint, which says little
+            _set_aside(cells, given, OUT_OF_RANGE if figure else str(error).partition("\n")[0])
             return
         middle = len(cells) // 2
         _recompute(cells[:middle], given)
