@@ -195,7 +195,7 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
-        f"{set_aside} cells could not be computed: their calls, tokens, cost and times are left out.": bool(set_aside),
+        f"Cells left out of calls, tokens, cost and times, as not computable: {set_aside}.": bool(set_aside),
         f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
         "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
     }
