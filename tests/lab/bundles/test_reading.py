@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -56,6 +57,32 @@ def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -
     check = check_run(copy.pk)
     assert (check.same, check.differing, check.unknown) == (6, (), ())
     assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
+
+
+def bundle_with_bad_case(name: str) -> bytes:
+    """A bundle whose case expects a call of a tool that there is not."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    definition = json.dumps({"tools": [tool], "messages": "hi", "expect": {"calls": [{"name": name}]}})
+    case = {"slug": "x", "title": "X", "kind": "own", "definition": definition, "version": 1, "public": False}
+    members = members_of(bundle_of(small_run())[0])
+    return resealed(members | {"evidence/cases.json": json.dumps({"cases": [case]}).encode()})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [True, 1, "all"])
+def test_bundle_whose_private_is_no_list_is_refused(value: Any) -> None:
+    members = members_of(bundle_of(small_run())[0])
+    whole = json.loads(members["evidence/run.json"]) | {"private": value}
+    with pytest.raises(ImportRefused, match="private is no list"):
+        imported(resealed(members | {"evidence/run.json": json.dumps(whole).encode()}))
+
+
+@pytest.mark.django_db
+def test_manifest_with_an_infinite_size_is_refused() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    manifest = re.sub(rb'"bytes": \d+', b'"bytes": 1e400', members["manifest.json"])
+    with pytest.raises(ImportRefused, match="OverflowError"):
+        imported(zipped(members | {"manifest.json": manifest}))
 
 
 @pytest.mark.django_db

@@ -81,7 +81,7 @@ def read_manifest(content: bytes) -> Manifest:
         return Manifest(str(given["made_at"]), source, members, left_out, evidence=str(given["evidence"]))
     except KeyError as error:
         raise NotABundle(f"its {MANIFEST} does not say {error}") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, NotABundle):
             raise
         raise NotABundle(f"its {MANIFEST} cannot be read ({type(error).__name__})") from error

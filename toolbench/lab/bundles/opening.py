@@ -3,6 +3,7 @@ Nothing is ever unpacked to disk."""
 
 import hashlib
 import json
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ else:
     from backports.zstd.zipfile import BadZipFile, ZipFile, ZipInfo
 
 from toolbench.lab.bundles.manifest import EVIDENCE, MANIFEST, Manifest, NotABundle, evidence_hash, read_manifest
+from toolbench.lab.steps.facts import column_text
 
 Archive = ZipFile
 MOST_MEMBERS = 400_000
@@ -33,6 +35,9 @@ _PIECE = 1 << 20
 
 class ImportRefused(Exception):
     """A file that is not imported; its text says why. Nothing of it is kept."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__(column_text(says))  # it may quote the file, and is stored and shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,24 @@ def open_zip(file: IO[bytes], caps: Caps) -> Iterator[ZipFile]:
         with ZipFile(file) as archive:
             check_members(archive, caps)
             yield archive
+    except UnicodeDecodeError as error:
+        raise ImportRefused("A member of the file has a name that is not UTF-8. Nothing was imported.") from error
     except BadZipFile as error:
         damage = str(error) if str(error).startswith("Bad CRC") else "it is cut off, or something else"
         raise ImportRefused(f"The file is no whole zip archive: {damage}. Nothing was imported.") from error
     except (ZstdError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ImportRefused(f"The file is no readable zip archive: {error}. Nothing was imported.") from error
+
+
+def unpacked_bytes(file: IO[bytes]) -> int:
+    """Return what a zip archive unpacks to; the size of the file if it is no archive that is taken."""
+    try:
+        with open_zip(file, Caps()) as archive:
+            return sum(info.file_size for info in archive.infolist())
+    except ImportRefused:
+        return file.seek(0, os.SEEK_END)
+    finally:
+        file.seek(0)
 
 
 def check_members(archive: ZipFile, caps: Caps) -> None:

@@ -64,7 +64,7 @@ def _origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origin:
         source=manifest.source,
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),
-        private=tuple(str(slug) for slug in whole.get("private") or ()),
+        private=_private(whole),
         left_out=tuple({"what": one.what, "why": one.why} for one in manifest.left_out),
     )
 
@@ -111,6 +111,13 @@ def _trial(name: str, given: dict[str, Any], check: FigureCheck) -> TrialSeed:
         )
     except BadRow as error:
         raise BadRow(f"{name}: {error}") from error
+
+
+def _private(whole: dict[str, Any]) -> tuple[str, ...]:
+    found = whole.get("private") or []
+    if not isinstance(found, list):
+        raise BadRow("private is no list")
+    return tuple(map(str, found))
 
 
 def _list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
