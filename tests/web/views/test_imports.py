@@ -8,7 +8,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
 from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
-from tests.lab.bundles.test_reading import small_run
+from tests.lab.bundles.test_reading import bundle_with_bad_case, small_run
 from tests.web.visits import failures_of
 from toolbench.lab import catalogue
 from toolbench.lab.imports.import_queue import IMPORT, work_import
@@ -46,7 +46,10 @@ def test_a_bundle_from_the_run_page_is_imported_and_labelled(owner_client: Clien
         assert f'"/runs/{copy.pk}/"' not in owner_client.get(own).content.decode()
 
 
-@pytest.mark.parametrize("content", [b"garbage", b"", zipped({"a": b"b"})])
+NOT_UTF8 = zipped({"abcdé": b"x"}).replace("é".encode(), b"\xff\xfe")
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", zipped({"a": b"b"}), NOT_UTF8])
 def test_garbage_is_refused_with_a_message(owner_client: Client, content: bytes) -> None:
     assert "Nothing was imported" in sent(owner_client, content)
     assert not Run.objects.exists()
@@ -116,6 +119,24 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
     for page in NARROWED:
         address = f"{page}?run={poisoned.pk}&a_run={poisoned.pk}&b_run={innocent.pk}"
         assert owner_client.get(address).status_code == 200
+
+
+def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client: Client) -> None:
+    members = members_of(bundle_of(small_run())[0])
+    packed = resealed(members | {"traces/large.html": b"x" * (3 << 20)})
+    assert len(packed) < imports.AT_ONCE_BYTES
+    response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", packed)})
+    assert response.headers["location"].startswith("/imported/jobs/")
+    assert not Run.objects.filter(imported=True).exists()
+    work_replay(Replay.objects.get().pk, {IMPORT: work_import})
+    assert Run.objects.get(imported=True).trial_count == 2
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_refusal_that_quotes_unstorable_text_is_shown(owner_client: Client, name: str) -> None:
+    bundle = bundle_with_bad_case(name)
+    assert "There is no tool a" in sent(owner_client, bundle)
+    assert not Run.objects.filter(imported=True).exists()
 
 
 @pytest.mark.django_db(transaction=True)
