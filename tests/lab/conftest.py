@@ -38,13 +38,13 @@ def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
     pool.shutdown()
 
 
-def wait_for_a_lock() -> None:
-    """Until another session of this database waits for a lock that is held."""
+def wait_for_a_lock(sessions: int = 1) -> None:
+    """Until so many other sessions of this database wait for a lock that is held."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with connection.cursor() as cursor:
         for _ in range(1500):
             cursor.execute(waiting)
-            if cursor.fetchone():
+            if len(cursor.fetchall()) >= sessions:
                 return
             cursor.execute("SELECT pg_sleep(0.02), pg_stat_clear_snapshot()")
     raise AssertionError("nobody waits for a lock")

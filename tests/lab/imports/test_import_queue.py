@@ -9,10 +9,12 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from tests.lab.bundles.test_inspect_logs import HEADER, sample
+from tests.lab.bundles.test_reading import bundle_with_bad_case
+from tests.lab.conftest import Elsewhere, wait_for_a_lock
 from toolbench.lab.imports import import_queue
 from toolbench.lab.imports.import_queue import IMPORT, get_import, queue_import, work_import
 from toolbench.lab.models import Replay, Run, Trial
@@ -58,6 +60,50 @@ def test_queued_import_that_is_refused_says_why() -> None:
     assert "Nothing was imported" in found.refused
     assert not found.waiting
     assert kept_files() == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_refusal_that_quotes_unstorable_text_is_stored(name: str) -> None:
+    row = queue_import(io.BytesIO(bundle_with_bad_case(name)), "bundle.zip", owner=None)
+    work_replay(row.pk, WORK)
+    assert "There is no tool a" in get_import(row.pk).refused
+    assert kept_files() == []
+
+
+def test_file_with_a_long_name_is_read_by_its_ending() -> None:
+    row = queue_import(log(), f"{'x' * 240}.json", owner=None)
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
+
+
+def test_same_file_sent_twice_is_imported_once(elsewhere: Elsewhere) -> None:
+    """Both imports are under way at once: the second waits for the first."""
+    rows = [queue_import(log(), "log.json", owner=None) for _ in range(2)]
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
+        ends = [elsewhere(work_replay, row.pk, WORK) for row in rows]
+        wait_for_a_lock(2)
+    for end in ends:
+        end.result()
+    assert Run.objects.count() == 1
+    refused = [get_import(row.pk).refused for row in rows]
+    assert sorted(map(bool, refused)) == [False, True]
+    assert "imported already" in "".join(refused)
+
+
+def test_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*args: object, **named: object) -> Run:
+        raise SystemExit
+
+    row = queue_import(log(), "log.json", owner=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(import_queue, "import_run", stopped)
+        with pytest.raises(SystemExit):
+            work_replay(row.pk, WORK)
+    Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
 def test_import_whose_file_is_gone_says_so() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 
 from toolbench.lab.bundles.cases import CaseSeed, plant_cases
 from toolbench.lab.bundles.copying import copy_rows
@@ -78,6 +78,8 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None, prog
     """The new run, and the cases it tried. Nothing of it can be sent again by itself: it knows no provider here.
     Raises ImportRefused."""
     with _all_or_nothing(), transaction.atomic():
+        _wait_for_same(origin.sha256)
+        refuse_twice(origin.sha256)
         names = plant_cases(seed.cases, {str(one.cell.get("scenario", "")) for one in seed.cells})
         private = tuple(names.get(slug, slug) for slug in origin.private)
         origin = replace(origin, private=private, renamed=names)
@@ -94,6 +96,12 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None, prog
         _check_counts(run)
     run.refresh_from_db()
     return run
+
+
+def _wait_for_same(sha256: str) -> None:
+    """Wait until no other import of the same evidence is under way; hold back later ones until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [sha256])
 
 
 @dataclass(slots=True)

@@ -64,7 +64,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
             path.chmod(0o600)
             shutil.copyfileobj(file, kept)
         with transaction.atomic():
-            query = urlencode({"file": key, "name": name[:200]})
+            query = urlencode({"file": key, "name": name[-200:]})  # its ending says what it is
             row = Replay.objects.create(kind=IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: wake_replays([row.pk]))
     except BaseException:
@@ -102,7 +102,7 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
         _end(held, refused="The file is gone: send it again. Nothing was imported.")
     except ImportRefused as refused:
         _end(held, refused=str(refused))
-    except BaseException:
+    except Exception:
         path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
