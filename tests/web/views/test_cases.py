@@ -44,6 +44,26 @@ def test_all_that_is_wrong_with_a_case_is_told_at_once_and_stays_as_it_was_typed
     }  # fmt: skip
 
 
+HALF = r'"\ud800"'
+
+
+@pytest.mark.parametrize(
+    ("path", "typed"),
+    [
+        ("/cases/new/", {"tools": f'[{{"name": {HALF}}}]', "message": "Hi", "expect": '{"name": "f"}'}),
+        ("/cases/new/", {"tools": '[{"name": "f"}]', "message": "Hi", "expect": f'{{"name": {HALF}}}'}),
+        ("/cases/new/", {"tools": f'[{{"name": "f", {HALF}: 1, {HALF}: 2}}]', "message": "Hi"}),
+        ("/cases/bring/", {"text": f'{{"tools": {{"name": "f"}}, "messages": "Hi", "expect": {{"name": {HALF}}}}}'}),
+        ("/cases/bring/", {"text": f"{{{HALF}: 1, {HALF}: 2}}"}),
+        ("/cases/bring/", {"text": f"{{{HALF}: 1}}"}),
+    ],
+)
+def test_fault_that_quotes_half_a_character_is_shown(owner_client: Client, path: str, typed: dict[str, str]) -> None:
+    response = owner_client.post(path, typed)
+    assert response.status_code == 422
+    assert "?" in str(response.context["form"].errors)
+
+
 def test_a_case_that_cannot_be_tried_as_asked_is_not_saved_yet(owner_client: Client) -> None:
     case = {"tools": '[{"name": "f"}]', "message": "Hi", "expect": '{"no_call": true}', "run": "1"}
     response = owner_client.post("/cases/new/", case | {"model": make_model().pk, "trials": "0"})

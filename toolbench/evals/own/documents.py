@@ -23,12 +23,17 @@ _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
 
+def whole_characters(text: str) -> str:
+    """Return `text` with a question mark for each half of a character, which a document may hold and no page can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 class NotReadable(Exception):
     """`line` and `column` count from 1; None where the parser names no place."""
 
     def __init__(self, says: str, line: int | None = None, column: int | None = None) -> None:
-        self.says, self.line, self.column = says, line, column
-        super().__init__(f"line {line}, column {column}: {says}" if line else says)
+        self.says, self.line, self.column = whole_characters(says), line, column
+        super().__init__(f"line {line}, column {column}: {self.says}" if line else self.says)
 
 
 class _Plain(Composer, SafeConstructor):

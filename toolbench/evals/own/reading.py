@@ -11,6 +11,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import check_schema
 from toolbench.evals.own.checks import check_faults
 from toolbench.evals.own.definition import Expected, ExpectedCall, OwnCase
+from toolbench.evals.own.documents import whole_characters
 from toolbench.evals.own.matching import matcher_faults
 from toolbench.evals.own.simulated_tools import is_pointer, result_faults
 
@@ -35,7 +36,7 @@ class Faults(Exception):
     """Everything that is wrong with a case."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(Fault(fault.place, whole_characters(fault.says)) for fault in faults)
         super().__init__(" ".join(fault.says for fault in self.faults))
 
 
