@@ -67,7 +67,7 @@ def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
     poisoned = poisoned_run()
     innocent = make_run()
     make_trial(make_cell(make_config(innocent)))
-    recompute_stale()
+    recompute_all()
     assert "out of range" in poisoned.cells.get().compute_error
     migrate()
     recompute_all()
