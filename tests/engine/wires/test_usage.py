@@ -158,6 +158,37 @@ def test_implausible_finding_says_what_was_given_and_what_counts() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("example", "place", "keys"),
+    [
+        ("chat", 0, ("usage",)),
+        ("chat", 0, ("usage", "prompt_tokens")),
+        ("chat, streamed", 1, ("usage", "cost")),
+        ("llama", 0, ("tokens_evaluated",)),
+        ("messages", 0, ("usage",)),
+        ("messages, streamed", 0, ("message", "usage", "input_tokens")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("literal", "words"),
+    [
+        ("NaN", "not a number"),
+        ("-Infinity", "a number beyond all bounds"),
+        ("1e400", "a number beyond all bounds"),
+        ("9" * 5000, "a number beyond all bounds"),
+        ('"NaN"', "a text"),
+    ],
+)
+def test_finding_names_a_number_that_json_cannot_hold(
+    example: str, place: int, keys: tuple[str, ...], literal: str, words: str
+) -> None:
+    payloads = EXAMPLES[example][1]
+    texts = [json.dumps(payload) for payload in payloads]
+    texts[place] = with_literal(payloads[place], keys, literal)
+    answer = said(texts, example)
+    assert f" is {words}, but " in "".join(finding.message for finding in answer.findings)
+
+
 def test_figures_at_their_bounds_are_kept() -> None:
     most = {"prompt_tokens": MAX_TOKENS, "completion_tokens": 0, "cost": MAX_COST}
     assert read_usage(most) == (Usage(MAX_TOKENS, 0, cost=float(MAX_COST)), ())

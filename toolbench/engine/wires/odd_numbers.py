@@ -1,36 +1,36 @@
 """Answers with numbers that JSON or Python cannot hold: NaN, 1e400, thousands of digits. Where only figures stand, such
-a number becomes the text that it is written as; anywhere else the answer is no JSON, as before."""
+a number becomes an OddNumber, which counts as unknown; anywhere else the answer is no JSON, as before."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import is_too_deep, read_finite, read_json
 
 _FIGURES = ("usage", "timings", "created", "tokens_evaluated", "tokens_predicted")
+NOT_A_NUMBER = "NaN"
 _QUOTED = 20  # characters of such a number that are kept
 
 
-class _OddNumber(str):
-    """A number that JSON or Python cannot hold, as it is written."""
+class OddNumber(str):
+    """A number that JSON or Python cannot hold, as it is written: "NaN", or one that is too large."""
 
 
 def _whole(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        return _OddNumber(text[:_QUOTED])
+        return OddNumber(text[:_QUOTED])
 
 
 def _fraction(text: str) -> float | str:
     try:
         return read_finite(text)
     except ValueError:
-        return _OddNumber(text[:_QUOTED])
+        return OddNumber(text[:_QUOTED])
 
 
-_DECODER = json.JSONDecoder(parse_constant=_OddNumber, parse_int=_whole, parse_float=_fraction)
+_DECODER = json.JSONDecoder(parse_constant=OddNumber, parse_int=_whole, parse_float=_fraction)
 
 
 def read_answer_json(text: str) -> Any:
@@ -53,25 +53,15 @@ def _with_odd_numbers(text: str) -> dict[str, Any] | None:
         return None
     if not isinstance(root, dict) or is_too_deep(root):
         return None
-    for holder in _holders(root):
-        holder |= {name: _plain(holder[name]) for name in _FIGURES if name in holder}
-    return None if _has_odd(root) else root
+    return None if _has_odd(_without_figures(root)) else root
 
 
-def _holders(root: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that have figures: the answer, and the one that begins a streamed Messages answer."""
-    yield root
-    if isinstance(root.get("message"), dict):
-        yield root["message"]
-
-
-def _plain(value: Any) -> Any:
-    """Return a copy in which odd numbers are plain texts."""
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return str(value) if isinstance(value, _OddNumber) else value
+def _without_figures(root: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer without its figures, and without those of the object that begins a streamed Messages answer."""
+    rest = {name: value for name, value in root.items() if name not in _FIGURES}
+    if isinstance(message := rest.get("message"), dict):
+        rest["message"] = {name: value for name, value in message.items() if name not in _FIGURES}
+    return rest
 
 
 def _has_odd(value: Any) -> bool:
@@ -79,4 +69,4 @@ def _has_odd(value: Any) -> bool:
         return any(map(_has_odd, value.values()))
     if isinstance(value, list):
         return any(map(_has_odd, value))
-    return isinstance(value, _OddNumber)
+    return isinstance(value, OddNumber)

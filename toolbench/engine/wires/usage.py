@@ -4,6 +4,7 @@ from typing import Any
 
 from toolbench.engine.bounds import MAX_COST, MAX_TOKENS, bounded_cost, bounded_count
 from toolbench.engine.messages import Finding, JsonObject, Usage
+from toolbench.engine.wires.odd_numbers import NOT_A_NUMBER, OddNumber
 
 IMPLAUSIBLE = "usage_implausible"
 _TOKENS = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
@@ -11,6 +12,7 @@ _COST = f"a cost is a number from 0 to {MAX_COST:,}"
 _OBJECT = "usage is an object"
 _AT_ROOT = ("tokens_evaluated", "tokens_predicted")  # of llama.cpp, which has no usage object
 _LONGEST = 10**15  # a number up to here is quoted in a finding
+_BEYOND = "a number beyond all bounds"
 
 
 class UsageReader:
@@ -116,5 +118,7 @@ def _described(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value) if -_LONGEST < value < _LONGEST else "a number beyond all bounds"
+        return str(value) if -_LONGEST < value < _LONGEST else _BEYOND
+    if isinstance(value, OddNumber):
+        return "not a number" if value == NOT_A_NUMBER else _BEYOND
     return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
