@@ -5,11 +5,13 @@ import json
 import os
 import re
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from tests.factories import (
     make_cell,
@@ -23,12 +25,12 @@ from tests.factories import (
 )
 from tests.lab.bundles.bundles import bundle_of, members_of
 from tests.lab.bundles.test_reading import small_run
-from toolbench.lab.bundles.choosing import BundleRefused
+from toolbench.lab.bundles.choosing import BundleRefused, UnknownRun
 from toolbench.lab.bundles.manifest import evidence_hash, member_of
 from toolbench.lab.bundles.reading import import_bundle
 from toolbench.lab.bundles.writing import bundle_pieces
 from toolbench.lab.models import Run, StepBody
-from toolbench.lab.reports.report import zip_report
+from toolbench.lab.reports.report import ReportRefused, zip_report
 from toolbench.lab.steps import body_batches
 
 pytestmark = pytest.mark.django_db
@@ -160,3 +162,17 @@ def test_bundle_pieces_come_while_it_is_written() -> None:
     run = big_run(trials=8, mebibytes=1)
     pieces = [len(piece) for piece in bundle_pieces(run.pk)]
     assert len([size for size in pieces if size > 1 << 19]) == 8
+
+
+@pytest.mark.parametrize(("pieces", "refused"), [(bundle_pieces, UnknownRun), (zip_report, ReportRefused)])
+def test_download_of_a_run_deleted_meanwhile_is_whole(
+    pieces: Callable[[int], Iterator[bytes]], refused: type[Exception]
+) -> None:
+    run = small_run()
+    begun = pieces(run.pk)
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
+    with zipfile.ZipFile(io.BytesIO(b"".join(begun))) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) > 2
+    with pytest.raises(refused):
+        pieces(run.pk)

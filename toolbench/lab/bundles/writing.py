@@ -4,6 +4,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO
 
 from django.utils import timezone
@@ -40,17 +41,15 @@ _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
     """Writes the whole bundle into `file`. Raises BundleRefused before anything is written."""
-    return whole(_written(run_id, file, private=private))
+    return whole(_written(choose(run_id, private=private), file))
 
 
 def bundle_pieces(run_id: int, *, private: bool = False) -> Iterator[bytes]:
     """The bundle, piece by piece while it is written. Raises BundleRefused at once."""
-    choose(run_id, private=private)
-    return in_pieces(lambda file: _written(run_id, file, private=private))
+    return in_pieces(partial(_written, choose(run_id, private=private)))
 
 
-def _written(run_id: int, file: IO[bytes], *, private: bool) -> Written[Manifest]:
-    chosen = choose(run_id, private=private)
+def _written(chosen: Chosen, file: IO[bytes]) -> Written[Manifest]:
     redaction = known_secrets()
     unread = tuple(
         LeftOut(f"a second search for the key of {name}", "it cannot be unlocked; it was masked when it was stored")

@@ -55,22 +55,24 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 
 def zip_report(run_id: int) -> Iterator[bytes]:
     """The same files in one archive, piece by piece while it is written. Raises ReportRefused at once."""
-    _run(run_id)
-    return in_pieces(partial(_write_zip, run_id))
+    return in_pieces(partial(_write_zip, _run(run_id)))
 
 
-def _write_zip(run_id: int, file: IO[bytes]) -> Written[None]:
+def _write_zip(run: Run, file: IO[bytes]) -> Written[None]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in report_files(run_id):
-            archive.writestr(f"toolbench-run-{run_id}/{name}", content)
+        for name, content in _files(run):
+            archive.writestr(f"toolbench-run-{run.pk}/{name}", content)
             yield
 
 
 def report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Names and contents: a file per finished trial, then the summaries. Raises ReportRefused for an unknown run."""
-    run = _run(run_id)
+    return _files(_run(run_id), output_dir)
+
+
+def _files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
-    bring_up_to_date(run_id)
+    bring_up_to_date(run.pk)
     writer = TrialWriter(config_labels(configs), run.simulated)
     gathered = _Gathered()
     for trial in _trials(run):
