@@ -7,7 +7,7 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
-from toolbench.lab.imports.import_queue import IMPORT, work_import
+from toolbench.lab.imports.import_queue import WORK
 from toolbench.lab.probes.probing import work_probe
 from toolbench.lab.processes import liveness
 from toolbench.lab.processes.job_failures import SESSION, recorded
@@ -50,7 +50,7 @@ def probe(probe_id: int) -> None:
 def replay(replay_id: int) -> None:
     """Work through a what-if, a re-judgement or an import, unless another worker is at it."""
     with recorded("a replay"):
-        work_replay(replay_id, {IMPORT: work_import})
+        work_replay(replay_id, WORK)
 
 
 @app.task(name=BEAT)

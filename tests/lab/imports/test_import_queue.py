@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,25 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from tests.lab.bundles.bundles import zipped
 from tests.lab.bundles.test_inspect_logs import HEADER, sample
 from tests.lab.bundles.test_reading import bundle_with_bad_case
 from tests.lab.conftest import Elsewhere, wait_for_a_lock
 from toolbench.lab.imports import import_queue
-from toolbench.lab.imports.import_queue import IMPORT, get_import, queue_import, work_import
+from toolbench.lab.imports.import_queue import (
+    WORK,
+    get_import,
+    queue_import,
+    work_import,
+)
 from toolbench.lab.models import Replay, Run, Trial
+from toolbench.lab.processes.job_failures import recent_failures
 from toolbench.lab.replays.replay_queue import waiting_replays, work_replay
 
 pytestmark = pytest.mark.django_db(transaction=True)
-WORK = {IMPORT: work_import}
 
 
 @pytest.fixture(autouse=True)
@@ -154,3 +161,46 @@ def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pyte
     work_replay(row.pk, WORK)
     assert "Toolbench itself failed" in get_import(row.pk).refused
     assert kept_files() == []
+    assert [(failure.job, failure.error) for failure in recent_failures()] == [("an import", "RuntimeError")]
+
+
+def lease_ends(row: Replay) -> None:
+    Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+STOPPED = "The worker stopped four times at this file. Nothing was imported."
+
+
+@pytest.mark.parametrize("error", [SystemExit(), OperationalError("program limit exceeded")])
+def test_import_that_stops_every_worker_ends(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def stops(*args: object, **named: object) -> Run:
+        tried.append(1)
+        raise error
+
+    monkeypatch.setattr(import_queue, "import_run", stops)
+    row = queue_import(log(), "log.json", owner=None)
+    for _ in range(5):
+        assert waiting_replays() == (row.pk,)
+        with suppress(SystemExit):
+            work_replay(row.pk, WORK)
+        lease_ends(row)
+    assert len(tried) == 4
+    assert waiting_replays() == ()
+    assert get_import(row.pk).refused == STOPPED
+    assert kept_files() == []
+
+
+def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
+    row = queue_import(io.BytesIO(zipped({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None)
+    work_replay(row.pk, WORK)
+    said = get_import(row.pk).refused
+    assert "The member 'b' has 33,554,433 bytes; 33,554,432 are taken here. Nothing was imported" in said
+    assert "use `manage.py import_bundle FILE`" in said
+
+
+def test_name_of_an_import_is_that_of_its_file() -> None:
+    assert str(queue_import(log(), "my log.json", owner=None)) == "import of my log.json"
+    assert str(Replay(kind=Replay.REJUDGE, scope_id=7)) == "judging run 7 again"
+    assert str(Replay(kind="cell", scope_id=7)) == "what if cell 7: as it ran"

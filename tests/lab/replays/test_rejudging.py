@@ -113,6 +113,21 @@ def test_a_large_run_is_left_to_a_worker_and_taken_up_again_when_that_one_is_los
     assert Replay.objects.count() == 1
 
 
+def test_rejudging_that_stops_every_worker_ends_with_a_sentence(
+    corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    monkeypatch.setattr(replay_queue, "MOST_REJUDGED", 1)
+    ask_rejudging(corrected)
+    Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
+    for row in waiting_replays():
+        work_replay(row)
+    assert waiting_replays() == ()
+    shown = admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
+    assert "The worker stopped four times while it judged this run again." in shown
+    ask_rejudging(corrected)
+    assert Replay.objects.get().attempts == 0
+
+
 def test_cells_follow_the_current_verdicts(corrected: Run) -> None:
     rejudge(of_run(corrected.pk).values_list("pk", flat=True))
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from tests.lab.benches import launched, scripted_model, work
 from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
+from toolbench.lab.processes.job_failures import recent_failures
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.replays.what_if import Scope
@@ -126,3 +127,27 @@ def test_nothing_is_queued_before_other_settings_are_chosen(cell: Cell) -> None:
 
     assert "Choose other settings" in found.hint
     assert not Replay.objects.exists()
+
+
+def test_what_if_that_stops_every_worker_ends_with_a_sentence(cell: Cell, owner_client: Client) -> None:
+    row = look(cell).waiting
+    assert row is not None
+    Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
+    work_replay(row.pk)
+    shown = owner_client.get(f"/what-if/?cell={cell.pk}&max_turns=2").content.decode()
+    assert "The worker stopped four times at this what-if. There is no result." in shown
+
+    waiting = owner_client.post(f"/what-if/again/?cell={cell.pk}&max_turns=2", follow=True).context["page"].waiting
+    work_replay(waiting.pk)
+    assert look(cell).totals is not None
+
+
+@pytest.mark.parametrize(("kind", "job"), [("cell", "a what-if"), (Replay.REJUDGE, "judging again")])
+def test_failed_replay_is_counted_by_its_kind(cell: Cell, kind: str, job: str) -> None:
+    scope_id = cell.pk if kind == "cell" else cell.run_id
+    row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.query() if kind == "cell" else "")
+    StepBody.objects.update(facts=b"no JSON")
+    work_replay(row.pk)
+    row.refresh_from_db()
+    assert (row.state, "Toolbench itself failed" in row.refused) == ("done", True)
+    assert [(failure.job, failure.error) for failure in recent_failures()] == [(job, "JSONDecodeError")]

@@ -11,7 +11,7 @@ from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from tests.lab.bundles.test_reading import bundle_with_bad_case, small_run
 from tests.web.visits import failures_of
 from toolbench.lab import catalogue
-from toolbench.lab.imports.import_queue import IMPORT, work_import
+from toolbench.lab.imports.import_queue import WORK
 from toolbench.lab.models import Replay, Run
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.web.forms import imports
@@ -128,7 +128,7 @@ def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", packed)})
     assert response.headers["location"].startswith("/imported/jobs/")
     assert not Run.objects.filter(imported=True).exists()
-    work_replay(Replay.objects.get().pk, {IMPORT: work_import})
+    work_replay(Replay.objects.get().pk, WORK)
     assert Run.objects.get(imported=True).trial_count == 2
 
 
@@ -154,7 +154,7 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     assert "hx-get" in part
     assert "Breadcrumb" not in part
 
-    work_replay(Replay.objects.get().pk, {IMPORT: work_import})
+    work_replay(Replay.objects.get().pk, WORK)
 
     part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "is imported with\n  2 trials." in part

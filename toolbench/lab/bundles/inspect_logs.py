@@ -34,7 +34,8 @@ from toolbench.lab.bundles.planting import (
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.steps.facts import column_text
 
-CAPS = Caps(members=100_000, bytes=2 << 30)
+LOG_CAPS = Caps(members=100_000, bytes=2 << 30)
+MOST_LOG_BYTES = 256 << 20
 HEADER, START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
 _PROVIDER = "Inspect AI"
@@ -43,10 +44,17 @@ _GRADES = {"C": True, "I": False}
 _NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
 
 
-def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None, progress: Progress = unwatched) -> Run:
+def import_log(
+    file: IO[bytes],
+    name: str,
+    *,
+    owner: AbstractBaseUser | None,
+    caps: Caps = LOG_CAPS,
+    progress: Progress = unwatched,
+) -> Run:
     """An `.eval` archive or a `.json` log. Raises ImportRefused; then nothing is kept."""
-    if file.seek(0, os.SEEK_END) > CAPS.member_bytes:
-        raise ImportRefused(f"The log has more than {CAPS.member_bytes:,} bytes. Nothing was imported.")
+    if file.seek(0, os.SEEK_END) > MOST_LOG_BYTES:
+        raise ImportRefused(f"The log has more than {MOST_LOG_BYTES:,} bytes. Nothing was imported.")
     file.seek(0)
     sha256 = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
     refuse_twice(sha256)
@@ -57,7 +65,7 @@ def import_log(file: IO[bytes], name: str, *, owner: AbstractBaseUser | None, pr
         log = _document(file.read())
         samples = _Samples(log.samples(), log.count)
         return _planted(log.header, samples, _origin(log.header, name, sha256), owner, progress)
-    with open_zip(file, CAPS) as archive:
+    with open_zip(file, caps) as archive:
         header = read_object(archive, _header(archive))
         names = [name for name in archive.namelist() if name.startswith(_SAMPLES) and name.endswith(".json")]
         samples = _Samples((read_object(archive, name) for name in names), len(names))  # as they ended

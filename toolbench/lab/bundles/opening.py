@@ -101,9 +101,10 @@ def _check(info: ZipInfo, caps: Caps) -> None:
     if info.flag_bits & _ENCRYPTED:
         raise ImportRefused("The file is encrypted. Nothing was imported.")
     if info.file_size > caps.member_bytes:
+        larger = ": use `manage.py import_bundle FILE` on the machine itself"
         raise ImportRefused(
-            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; {caps.member_bytes:,} are taken. "
-            "Nothing was imported."
+            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; {caps.member_bytes:,} are taken here. "
+            f"Nothing was imported{larger if info.file_size <= MOST_MEMBER_BYTES else ''}."
         )
 
 

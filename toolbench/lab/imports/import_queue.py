@@ -22,11 +22,11 @@ from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Replay
 from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.waking import wake_replays
-from toolbench.lab.replays.replay_queue import LEASE
+from toolbench.lab.replays.replay_queue import LEASE, ReplayKind
 
-IMPORT = "import"  # kind of a row; its scope is the owner's id, 0 for none
 _FOLDER = "imports"
 _TELL_SECONDS = 1.0
+MOST_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
 
 
 class _LeaseLostError(Exception):
@@ -65,7 +65,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
             shutil.copyfileobj(file, kept)
         with transaction.atomic():
             query = urlencode({"file": key, "name": name[-200:]})  # its ending says what it is
-            row = Replay.objects.create(kind=IMPORT, scope_id=owner.pk if owner else 0, query=query)
+            row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: wake_replays([row.pk]))
     except BaseException:
         path.unlink(missing_ok=True)
@@ -75,9 +75,12 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
 
 def get_import(row_id: int) -> ImportPage:
     """Return how far the import is. Raises Replay.DoesNotExist."""
-    row = Replay.objects.get(pk=row_id, kind=IMPORT)
+    return _page_of(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
+
+
+def _page_of(row: Replay) -> ImportPage:
     run_id = row.counts[0] if row.counts else None
-    return ImportPage(parse_qs(row.query).get("name", [""])[0], row.done, row.total, row.refused, run_id)
+    return ImportPage(row.file_name, row.done, row.total, row.refused, run_id)
 
 
 def work_import(row: Replay, held: QuerySet[Replay]) -> None:
@@ -86,12 +89,11 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
     Args:
         held: the row as long as this worker has its lease.
     """
-    asked = parse_qs(row.query)
-    path = _path(asked["file"][0])
+    path = _path_of(row)
     try:
         with path.open("rb") as file, _told(held) as progress, transaction.atomic():
             owner = User.objects.filter(pk=row.scope_id).first()
-            run = import_run(file, asked.get("name", [""])[0], owner=owner, progress=progress.tell)
+            run = import_run(file, row.file_name, owner=owner, progress=progress.tell, member_bytes=MOST_MEMBER_BYTES)
             if not _end(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
                 raise _LeaseLostError
     except _LeaseLostError:
@@ -103,13 +105,21 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
     except ImportRefused as refused:
         _end(held, refused=str(refused))
     except Exception:
-        path.unlink(missing_ok=True)
+        _remove_file(row)
         raise
-    path.unlink(missing_ok=True)
+    _remove_file(row)
 
 
 def _end(held: QuerySet[Replay], **columns: object) -> int:
     return held.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
+
+
+def _path_of(row: Replay) -> Path:
+    return _path(parse_qs(row.query)["file"][0])
+
+
+def _remove_file(row: Replay) -> None:
+    _path_of(row).unlink(missing_ok=True)
 
 
 def _path(key: str) -> Path:
@@ -157,3 +167,13 @@ def _told(held: QuerySet[Replay]) -> Iterator[_Progress]:
     finally:
         progress.stopped.set()
         thread.join()
+
+
+WORK = {
+    Replay.IMPORT: ReplayKind(
+        "an import",
+        "The worker stopped four times at this file. Nothing was imported.",
+        work_import,
+        _remove_file,
+    )
+}

@@ -1,5 +1,7 @@
 """Verdicts that came after the first one, and what-ifs that are too many for one page view."""
 
+from urllib.parse import parse_qs
+
 from django.db import models
 
 
@@ -33,17 +35,21 @@ class Replay(models.Model):
     as the address says them; the row is made once per address and can be made anew. Of an import it names the file,
     and `counts` holds the id of the run."""
 
+    IMPORT = "import"  # its scope is the owner's id, 0 for none
+    REJUDGE = "rejudge"  # its scope is a run
+
     class State(models.TextChoices):
         QUEUED = "queued", "waiting"
         RUNNING = "running", "running"
         DONE = "done", "done"
 
-    kind = models.CharField(max_length=8)  # trial, cell or run: a what-if of it; rejudge: of a run; import: by an owner
+    kind = models.CharField(max_length=8)  # trial, cell or run: a what-if of it; or one of the above
     scope_id = models.BigIntegerField()
     query = models.TextField(blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)  # claims by a worker
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
     counts = models.JSONField(default=list)  # [[before, after, left out before, left out after, how many], …]
@@ -59,4 +65,13 @@ class Replay(models.Model):
         constraints = [models.UniqueConstraint(fields=["kind", "scope_id", "query"], name="one_replay_per_address")]
 
     def __str__(self) -> str:
+        if self.kind == self.IMPORT:
+            return f"import of {self.file_name}"
+        if self.kind == self.REJUDGE:
+            return f"judging run {self.scope_id} again"
         return f"what if {self.kind} {self.scope_id}: {self.query or 'as it ran'}"
+
+    @property
+    def file_name(self) -> str:
+        """Return what the file of an import was called when it was sent."""
+        return parse_qs(self.query).get("name", [""])[0]

@@ -2,7 +2,6 @@
 batches that show how far it is. A row that no worker is at is found by the sweep."""
 
 import dataclasses
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -12,27 +11,41 @@ from urllib.parse import parse_qs
 from uuid import uuid4
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Judgement, Replay, Run
 from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake_replays
 from toolbench.lab.replays.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
 from toolbench.lab.replays.replaying import replay
 from toolbench.lab.replays.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
 from toolbench.lab.replays.what_if_plan import WhatIf
 
-logger = logging.getLogger(__name__)
-
-Work = Callable[[Replay, QuerySet[Replay]], None]  # of a row, and of the same as long as this worker has its lease
-
 BATCH = 40
 LEASE = timedelta(seconds=60)
-REJUDGE = "rejudge"  # kind of a row, whose scope is a run
+MOST_ATTEMPTS = 4  # by workers that were stopped, or lost the database
 MOST_REJUDGED = 200  # while a page is waited for
 MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReplayKind:
+    """What a worker does for rows of one kind.
+
+    Attributes:
+        job: names a failure on /health/.
+        stopped: what the row says when MOST_ATTEMPTS workers stopped at it.
+        work: does the work of a row; given also the row as long as this worker has its lease.
+        clean_up: removes what the row needs only until its end.
+    """
+
+    job: str
+    stopped: str
+    work: Callable[[Replay, QuerySet[Replay]], None]
+    clean_up: Callable[[Replay], None] = lambda row: None
 
 
 def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
@@ -72,10 +85,10 @@ def ask_rejudging(run: Run) -> Rejudged | None:
     if len(ids) <= MOST_REJUDGED:
         return rejudge(ids)
     with transaction.atomic():
-        rows = Replay.objects.filter(kind=REJUDGE, scope_id=run.pk)
+        rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
         rows.filter(state=Replay.State.DONE).delete()
         row, _ = rows.get_or_create(
-            kind=REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
+            kind=Replay.REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
         )
         transaction.on_commit(lambda: wake_replays([row.pk]))
     return None
@@ -83,7 +96,7 @@ def ask_rejudging(run: Run) -> Rejudged | None:
 
 def rejudging_of(run: Run) -> Replay | None:
     """The re-judgement of the run that is waited for, or that failed."""
-    rows = Replay.objects.filter(kind=REJUDGE, scope_id=run.pk)
+    rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
     return rows.exclude(state=Replay.State.DONE, refused="").first()
 
 
@@ -92,25 +105,41 @@ def waiting_replays() -> tuple[int, ...]:
     return tuple(Replay.objects.filter(_free()).order_by("pk").values_list("pk", flat=True))
 
 
-def work_replay(replay_id: int, others: Mapping[str, Work] = MappingProxyType({})) -> None:
+def work_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
     """Claim the row and do its work; return at once if another worker is at it or it is done.
 
+    Log and count an exception of the work. One of a database that answers leaves the row to the next attempt, any other
+    ends it.
+
     Args:
-        others: what to do for kinds of rows that this module does not know.
+        others: the kinds of rows that this module does not know.
+
+    Raises:
+        django.db.Error: the database cannot be reached; whoever sweeps finds the row when its lease is over.
     """
     lease = uuid4()
+    claimed = {"lease": lease, "lease_until": Now() + LEASE, "attempts": F("attempts") + 1}
     mine = Replay.objects.filter(pk=replay_id)
-    if not mine.filter(_free()).update(state=Replay.State.RUNNING, lease=lease, lease_until=Now() + LEASE, done=0):
+    if not mine.filter(_free()).update(state=Replay.State.RUNNING, done=0, **claimed):
         return
     row, held = mine.get(), mine.filter(lease=lease)
-    try:
-        {**others, REJUDGE: _rejudge}.get(row.kind, _replay)(row, held)
-    except AWAY:
-        raise  # whoever sweeps finds it when its lease is over
-    except Exception as error:
-        logger.exception("The %s %s failed within Toolbench itself", row.kind, replay_id)
-        said = f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
-        held.update(state=Replay.State.DONE, refused=said, finished_at=Now(), lease=None)
+    kind = {**others, Replay.REJUDGE: _REJUDGE}.get(row.kind, _WHAT_IF)
+    if row.attempts > MOST_ATTEMPTS:
+        _fail(held, kind.stopped)
+        kind.clean_up(row)
+        return
+    with recorded(kind.job):
+        try:
+            kind.work(row, held)
+        except AWAY:
+            raise
+        except Exception as error:
+            _fail(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+            raise
+
+
+def _fail(held: QuerySet[Replay], said: str) -> None:
+    held.update(state=Replay.State.DONE, refused=said, finished_at=Now(), lease=None)
 
 
 def _rejudge(row: Replay, held: QuerySet[Replay]) -> None:
@@ -164,3 +193,11 @@ def _change(stored: Mapping[str, object]) -> Change:
 
 def _free() -> Q:
     return Q(state=Replay.State.QUEUED) | Q(state=Replay.State.RUNNING, lease_until__lt=Now())
+
+
+_WHAT_IF = ReplayKind("a what-if", "The worker stopped four times at this what-if. There is no result.", _replay)
+_REJUDGE = ReplayKind(
+    "judging again",
+    "The worker stopped four times while it judged this run again. Verdicts it had stored by then are kept.",
+    _rejudge,
+)
