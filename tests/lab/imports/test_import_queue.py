@@ -21,6 +21,7 @@ from toolbench.lab.imports import import_queue
 from toolbench.lab.imports.import_queue import (
     WORK,
     get_import,
+    open_imports,
     queue_import,
     work_import,
 )
@@ -198,6 +199,19 @@ def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
     said = get_import(row.pk).refused
     assert "The member 'b' has 33,554,433 bytes; 33,554,432 are taken here. Nothing was imported" in said
     assert "use `manage.py import_bundle FILE`" in said
+
+
+def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
+    waiting, running, refused, forgotten, imported = (
+        queue_import(log(), f"{name}.json", owner=None)
+        for name in ("waiting", "running", "refused", "forgotten", "imported")
+    )
+    Replay.objects.filter(pk=running.pk).update(state=Replay.State.RUNNING, lease=uuid4(), done=1, total=3)
+    for row in (refused, forgotten):
+        Replay.objects.filter(pk=row.pk).update(state="done", refused="No.", finished_at=timezone.now())
+    Replay.objects.filter(pk=forgotten.pk).update(finished_at=timezone.now() - timedelta(hours=25))
+    work_replay(imported.pk, WORK)
+    assert [page.row_id for page in open_imports()] == [refused.pk, running.pk, waiting.pk]
 
 
 def test_name_of_an_import_is_that_of_its_file() -> None:

@@ -147,6 +147,9 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     bundle = downloaded(owner_client, small_run())
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
     address = response.headers["location"]
+    text = owner_client.get("/imported/").content.decode()
+    assert f'{address}">bundle.zip</a>' in text
+    assert "waiting for a worker" in text
     text = owner_client.get(address).content.decode()
     assert "waits for a worker" in text
     assert 'http-equiv="refresh"' in text  # without scripts it is fetched again by itself
@@ -160,3 +163,13 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     assert "is imported with\n  2 trials." in part
     assert "hx-get" not in part
     assert owner_client.get("/imported/jobs/4711/").status_code == 404
+    assert address not in owner_client.get("/imported/").content.decode()
+
+
+def test_refused_import_is_listed_with_its_reason(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "AT_ONCE_BYTES", 2)
+    address = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("a.zip", b"garbage")}).headers["location"]
+    work_replay(Replay.objects.get().pk, WORK)
+    text = owner_client.get("/imported/").content.decode()
+    assert f'{address}">a.zip</a>' in text
+    assert "The file is no whole zip archive" in text

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 from urllib.parse import parse_qs, urlencode
@@ -14,7 +15,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from toolbench.lab.bundles.opening import ImportRefused
@@ -26,6 +27,7 @@ from toolbench.lab.replays.replay_queue import LEASE, ReplayKind
 
 _FOLDER = "imports"
 _TELL_SECONDS = 1.0
+_SHOWN = timedelta(days=1)  # since a refusal
 MOST_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
 
 
@@ -43,6 +45,8 @@ class ImportPage:
         run_id: the imported run; None until it is there.
     """
 
+    row_id: int
+    asked_at: datetime
     name: str
     done: int
     total: int
@@ -78,9 +82,16 @@ def get_import(row_id: int) -> ImportPage:
     return _page_of(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
 
 
+def open_imports() -> tuple[ImportPage, ...]:
+    """Return the imports that wait, run, or were refused in the last day, the newest first. One query."""
+    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _SHOWN)
+    rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
+    return tuple(map(_page_of, rows.order_by("-pk")))
+
+
 def _page_of(row: Replay) -> ImportPage:
     run_id = row.counts[0] if row.counts else None
-    return ImportPage(row.file_name, row.done, row.total, row.refused, run_id)
+    return ImportPage(row.pk, row.asked_at, row.file_name, row.done, row.total, row.refused, run_id)
 
 
 def work_import(row: Replay, held: QuerySet[Replay]) -> None:

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.histories import get_histories, get_history
-from toolbench.lab.imports.import_queue import get_import
+from toolbench.lab.imports.import_queue import get_import, open_imports
 from toolbench.lab.models import History, Replay
 from toolbench.lab.runs.run_list import get_runs
 from toolbench.web.forms.imports import take
@@ -17,7 +17,8 @@ from toolbench.web.pages import page
 
 @require_safe
 def list(request: HttpRequest) -> HttpResponse:
-    return page(request, "imports/list.html", {"lines": get_runs("imported"), "histories": get_histories()})
+    found = {"jobs": open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
+    return page(request, "imports/list.html", found)
 
 
 @require_safe
