@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 
 from toolbench.lab.counts.cells import retry_set_aside
+from toolbench.lab.imports.import_queue import remove_orphaned_files
 from toolbench.lab.processes.database_thread import AWAY
 from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.liveness import beat
@@ -62,6 +63,7 @@ def standing_schedule() -> Schedule:
             Job("heartbeat", lambda: beat("scheduler"), settings.HEARTBEAT_SECONDS),
             Job("asking workers for a heartbeat", ask_for_a_beat, settings.HEARTBEAT_SECONDS),
             Job("retrying cells that were set aside", retry_set_aside, RETRY_SECONDS),
+            Job("removing files of ended imports", remove_orphaned_files, RETRY_SECONDS),
             Job("sweeping", sweep, settings.SWEEP_SECONDS),
             Job("preparing the first page's run", ensure_local_run, LOCAL_RUN_SECONDS),
         )

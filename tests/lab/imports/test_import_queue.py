@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -23,11 +24,13 @@ from toolbench.lab.imports.import_queue import (
     get_import,
     open_imports,
     queue_import,
+    remove_orphaned_files,
     work_import,
 )
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.processes.job_failures import recent_failures
 from toolbench.lab.replays.replay_queue import waiting_replays, work_replay
+from toolbench.lab.scheduling import standing_schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -212,6 +215,32 @@ def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
     Replay.objects.filter(pk=forgotten.pk).update(finished_at=timezone.now() - timedelta(hours=25))
     work_replay(imported.pk, WORK)
     assert [page.row_id for page in open_imports()] == [refused.pk, running.pk, waiting.pk]
+
+
+def test_orphaned_files_are_removed_after_a_day() -> None:
+    queue_import(log(), "log.json", owner=None)
+    ended = queue_import(log(), "log.json", owner=None)
+    Replay.objects.filter(pk=ended.pk).update(state=Replay.State.DONE)
+    needed, orphan = (
+        next(path for path in kept_files() if path.name in row.query) for row in Replay.objects.order_by("pk")
+    )
+    for path in (needed, orphan):
+        yesterday = (timezone.now() - timedelta(hours=25)).timestamp()
+        os.utime(path, (yesterday, yesterday))
+    young = needed.with_name("young")
+    young.write_bytes(b"")
+    remove_orphaned_files()
+    assert sorted(kept_files()) == sorted([needed, young])
+
+
+def test_orphaned_files_are_removed_by_the_scheduler() -> None:
+    folder = Path(settings.VAR_DIR) / "imports"
+    folder.mkdir()
+    (folder / "orphan").write_bytes(b"")
+    os.utime(folder / "orphan", (0, 0))
+    standing_schedule().tick()
+    assert kept_files() == []
+    assert recent_failures() == ()
 
 
 def test_name_of_an_import_is_that_of_its_file() -> None:

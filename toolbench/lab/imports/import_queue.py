@@ -4,7 +4,7 @@ it is. The file lies in the folder that all processes share until the import has
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from django.contrib.auth.models import User
 from django.db import connections, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.importing import import_run
@@ -27,6 +28,7 @@ from toolbench.lab.replays.replay_queue import LEASE, ReplayKind
 
 _FOLDER = "imports"
 _TELL_SECONDS = 1.0
+_ORPHANED = timedelta(days=1)  # after it was written, a file without a row is nobody's
 _SHOWN = timedelta(days=1)  # since a refusal
 MOST_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
 
@@ -119,6 +121,24 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
         _remove_file(row)
         raise
     _remove_file(row)
+
+
+def remove_orphaned_files() -> None:
+    """Delete the files of a day ago that no import needs: a process died before it could."""
+    files = _files_before(timezone.now() - _ORPHANED)
+    if files:  # read before the rows: a row is there within a day of its file
+        needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
+        for name in files.keys() - {_path_of(row).name for row in needed}:
+            files[name].unlink(missing_ok=True)
+
+
+def _files_before(moment: datetime) -> dict[str, Path]:
+    found = {}
+    for path in _path("").glob("*"):
+        with suppress(FileNotFoundError):  # an import has ended meanwhile
+            if path.stat().st_mtime < moment.timestamp():
+                found[path.name] = path
+    return found
 
 
 def _end(held: QuerySet[Replay], **columns: object) -> int:
