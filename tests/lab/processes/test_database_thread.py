@@ -1,11 +1,12 @@
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.processes import database_thread
-from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.processes.database_thread import AWAY, DatabaseThread, StatementRefusedError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -38,6 +39,35 @@ def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(
         return answer
 
     assert asyncio.run(freeze()) == 7
+
+
+def sleep_too_long() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 10")
+        cursor.execute("SELECT pg_sleep(600)")
+
+
+def end_own_connection() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [(sleep_too_long, StatementRefusedError), (end_own_connection, OperationalError)],
+    ids=["refused", "away"],
+)
+def test_run_tells_refusals_from_absence(verb: Callable[[], None], error: type[Exception]) -> None:
+    async def answer() -> int:
+        database = DatabaseThread()
+        with pytest.raises(error):
+            await database.run(verb)
+        answer = await database.run(ask)
+        await database.close()
+        return answer
+
+    assert not issubclass(StatementRefusedError, AWAY)
+    assert asyncio.run(answer()) == 7
 
 
 def test_close_without_a_connection_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from tests.lab.benches import facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
+from toolbench.lab.processes.database_thread import AWAY, is_away
 from toolbench.lab.trials.storing import Batch, OutcomeWrite, Returned, StepWrite, Written, write
 from toolbench.providers.recording import ExchangeStep, ToolStep
 
@@ -279,3 +280,24 @@ def test_step_that_cannot_be_stored_leaves_its_place_and_the_others(fields: dict
     write(Batch(steps, [outcome_of(trial) for trial in trials]))
     assert Step.objects.filter(trial__in=trials).count() == 3
     assert Trial.objects.filter(outcome="pass").count() == 3
+
+
+@pytest.mark.parametrize("state", ["54000", "54001", "57014", "XX000", "XX001", "53400"])
+def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], None], state: str) -> None:
+    refuse(state)
+    trials = [running_trial() for _ in range(5)]
+    sentences = ["", "", "refused", "", ""]
+    steps = [step_of(trial, exchange()) for trial in trials]
+    outcomes = [outcome_of(trial, sentence=said) for trial, said in zip(trials, sentences, strict=True)]
+    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", "53300", "40P01", "40001", "55P03", "57P01", "57P03", "58030"])
+def test_write_refused_for_a_moment_stores_nothing(refuse: Callable[[str], None], state: str) -> None:
+    refuse(state)
+    trials = [running_trial() for _ in range(2)]
+    with pytest.raises(AWAY) as refused:
+        write(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
+    assert is_away(refused.value)
+    assert not Trial.objects.filter(state="done").exists()

@@ -1,7 +1,7 @@
 """What the writer puts into one batch."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from uuid import UUID
 
@@ -32,6 +32,16 @@ def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPa
 
     assert [len(batch.outcomes) for batch in batches] == [2, 2, 2, 2]
     assert Trial.objects.filter(state="done").count() == 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_goes_on_after_a_refusal_for_good(refuse: Callable[[str], None]) -> None:
+    refuse("54000")
+    refused, *others = [running_trial() for _ in range(3)]
+
+    asyncio.run(_write_all([outcome_of(refused, sentence="refused"), *map(outcome_of, others)]))
+
+    assert Trial.objects.filter(state="done").count() == 3
 
 
 async def _write_all(outcomes: list[OutcomeWrite]) -> None:

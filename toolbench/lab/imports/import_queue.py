@@ -22,7 +22,7 @@ from django.utils import timezone
 from toolbench.lab.bundles.opening import ImportRefused
 from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Replay
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.database_thread import AWAY, is_away
 from toolbench.lab.processes.waking import wake_replays
 from toolbench.lab.replays.replay_queue import LEASE, ReplayKind
 
@@ -111,14 +111,13 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
                 raise _LeaseLostError
     except _LeaseLostError:
         return
-    except AWAY:
-        raise  # the file stays for the worker that takes the row up again
     except FileNotFoundError:
         _end(held, refused="The file is gone: send it again. Nothing was imported.")
     except ImportRefused as refused:
         _end(held, refused=str(refused))
-    except Exception:
-        _remove_file(row)
+    except Exception as error:
+        if not is_away(error):  # else the file stays for the worker that takes the row up again
+            _remove_file(row)
         raise
     _remove_file(row)
 

@@ -19,7 +19,7 @@ from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
 from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
 from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes.background import keep_running
-from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
+from toolbench.lab.processes.database_thread import AWAY, DatabaseThread, is_away
 from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.waking import wake_probes
 from toolbench.lab.secrets.keys import KeyUnavailable
@@ -95,9 +95,9 @@ def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> b
         finish(claimed, [], sentence=str(error))
     except ProbeLost:
         logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
-    except AWAY:
-        raise  # the sweep queues it again when its lease is over
     except Exception as error:
+        if is_away(error):
+            raise  # the sweep queues it again when its lease is over
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish(claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
     settle(claimed.model_id)

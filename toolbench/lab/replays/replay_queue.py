@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Judgement, Replay, Run
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.database_thread import is_away
 from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake_replays
 from toolbench.lab.replays.rejudging import Rejudged, of_run, rejudge, rejudge_by_batches
@@ -131,10 +131,9 @@ def work_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyT
     with recorded(kind.job):
         try:
             kind.work(row, held)
-        except AWAY:
-            raise
         except Exception as error:
-            _fail(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+            if not is_away(error):
+                _fail(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
             raise
 
 

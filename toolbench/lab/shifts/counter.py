@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.lab.models import Provider
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.database_thread import is_away
 from toolbench.lab.processes.liveness import process_name
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import ClaimedTrial, claim
@@ -34,9 +34,9 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
     """Read frozen configurations. One that cannot be read is logged and missing in the answer."""
     try:
         return frozen_configs(ids)
-    except AWAY:
-        raise
-    except Exception:
+    except Exception as error:
+        if is_away(error):
+            raise
         if len(ids) == 1:
             logger.exception("Configuration %s cannot be read: its trials end as internal errors", *ids)
             return {}

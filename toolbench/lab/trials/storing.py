@@ -18,7 +18,7 @@ from psycopg import Cursor
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
 from toolbench.lab.processes import statements
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.processes.database_thread import is_away
 from toolbench.lab.processes.statements import together
 from toolbench.lab.steps import causes
 from toolbench.lab.steps.figures import AnyStep
@@ -218,14 +218,14 @@ def write(batch: Batch) -> Written:
     stored and only the answer was lost: everything in it counts once.
 
     Raises:
-        OperationalError: the database is away; the batch was stored as a whole or not at all.
+        django.db.Error: the database is away; the batch was stored as a whole or not at all.
     """
     try:
         with transaction.atomic():
             written = _write_whole(batch)
-    except AWAY:
-        raise
     except Exception as error:
+        if is_away(error):
+            raise
         with transaction.atomic():  # all parts or none, so that the whole can be written again
             return _write_in_parts(batch, error)
     for outcome in batch.outcomes:
@@ -266,9 +266,9 @@ def _write_in_parts(batch: Batch, error: Exception) -> Written:
     try:
         with transaction.atomic():
             return _write_whole(Batch(outcomes=list(bare), returned=batch.returned))
-    except AWAY:
-        raise
     except Exception as refused:
+        if is_away(refused):
+            raise
         logger.error("Nor can it be stored so; it is stored as an internal error: %s", refused)
     with transaction.atomic():
         return _write_whole(Batch(outcomes=list(empty), returned=batch.returned))

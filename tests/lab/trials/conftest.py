@@ -1,0 +1,26 @@
+"""A database that refuses what it is told to refuse."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.db import connection
+
+_REFUSING = """
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$;
+CREATE OR REPLACE TRIGGER refuse BEFORE UPDATE ON lab_trial FOR EACH ROW
+    WHEN (NEW.sentence = 'refused') EXECUTE FUNCTION refuse();
+"""
+
+
+@pytest.fixture
+def refuse() -> Iterator[Callable[[str], None]]:
+    """Has the database refuse, with an SQLSTATE, every verdict whose sentence is "refused"."""
+
+    def install(state: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(_REFUSING.format(state=state))
+
+    yield install
+    with connection.cursor() as cursor:
+        cursor.execute("DROP FUNCTION IF EXISTS refuse CASCADE")
