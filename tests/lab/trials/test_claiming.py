@@ -10,7 +10,7 @@ from tests.lab.conftest import Elsewhere
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs import controlling
 from toolbench.lab.trials.budget import AHEAD, SPARE
-from toolbench.lab.trials.claiming import claim, give_back, has_work, leave_slot, renew, take_slot
+from toolbench.lab.trials.claiming import ALONE_AFTER, claim, give_back, has_work, leave_slot, renew, take_slot
 from toolbench.lab.trials.slots import Free
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -182,3 +182,30 @@ def test_the_last_requests_of_a_cap_are_still_tried() -> None:
     run = launched(model, trials=40, request_cap=12)
     Run.objects.filter(pk=run.pk).update(requests_reserved=11)
     assert len(claim(model.provider_id, want=50, worker="w")) == 1
+
+
+def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
+    model = model_with(concurrency=5)
+    run = launched(model, scenarios=("chat_only",), trials=4)
+    first, second = run.trials.order_by("position")[:2]
+    run.trials.filter(pk__in=[first.pk, second.pk]).update(server_losses=ALONE_AFTER)
+    others = claim(model.provider_id, want=9, worker="w")
+    beside = claim(model.provider_id, want=9, worker="w")
+    give_back([(trial.id, trial.lease) for trial in others])
+    run.trials.filter(pk__in=[trial.id for trial in others]).update(state="done")
+    alone = claim(model.provider_id, want=9, worker="w")
+    run.trials.filter(pk__in=[trial.id for trial in others]).update(state="queued")
+    assert {trial.id for trial in others}.isdisjoint({first.pk, second.pk})
+    assert (len(others), beside) == (2, ())
+    assert [(trial.id, trial.server_losses) for trial in alone] == [(first.pk, ALONE_AFTER)]
+    assert claim(model.provider_id, want=9, worker="w") == ()
+
+
+def test_give_back_counts_only_lost_servers() -> None:
+    model = model_with(concurrency=5)
+    run = launched(model)
+    lost, paused = claim(model.provider_id, want=2, worker="w")
+    for _ in range(2):
+        give_back([(trial.id, trial.lease) for trial in (lost, paused)], lost=[lost.id])
+    assert run.trials.get(pk=lost.id).server_losses == 1
+    assert run.trials.get(pk=paused.id).server_losses == 0

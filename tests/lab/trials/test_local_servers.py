@@ -4,15 +4,17 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launched, plays_well, scripted_model, work
 from tests.lab.conftest import Elsewhere
 from tests.lab.simulations import persona, simulation
 from tests.workers import shared_environment
@@ -21,8 +23,8 @@ from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Tri
 from toolbench.lab.probes.probing import ask_probe, work_probe
 from toolbench.lab.processes.services import register
 from toolbench.lab.trials import local_servers
-from toolbench.lab.trials.local_servers import MAX_EXECUTIONS
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
+from toolbench.lab.trials.local_servers import MOST_LOSSES
+from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen
 from toolbench.running.announcements import Register
 from toolbench.running.children import Child, Spec
 from toolbench.running.places import ROOT, Lock
@@ -68,13 +70,66 @@ def test_refused_trial_waits_until_server_is_registered(
 
 def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
     run = launched(local_model, scenarios=("chat_only",), trials=1)
-    run.trials.update(execution=MAX_EXECUTIONS - 1)
+    run.trials.update(server_losses=MOST_LOSSES)
     register("here", {"url": dead_url})
 
     assert work(local_model) == 1
 
     trial = run.trials.get()
     assert (trial.outcome, trial.failure_class) == ("infra", "connection_failed")
+
+
+class Mortal:
+    """A local server that dies of every streamed request; all its answers break off then, and a new one starts."""
+
+    def __init__(self) -> None:
+        self.deaths = 0
+        self._poisoned = threading.Event()
+        self._server = self._start()
+
+    def live_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            if self._poisoned.wait(0.05):
+                self._server.stop()
+                self.deaths += 1
+                self._server = self._start()
+        self._server.stop()
+
+    def _start(self) -> ScriptedProvider:
+        self._poisoned.clear()
+        server = ScriptedProvider(lambda seen: self._answer(server, seen)).start()
+        register("here", {"url": server.base_url})
+        return server
+
+    def _answer(self, server: ScriptedProvider, seen: Seen) -> Answer:
+        if seen.method == "POST" and seen.json().get("stream"):
+            self._poisoned.set()
+            return Answer(raw=b"", ending=Ending.HANG)
+        said = plays_well(seen)
+        assert isinstance(said.body, bytes)
+        return replace(said, body=_until_death(server, said.body), declared=len(said.body))
+
+
+def _until_death(server: ScriptedProvider, body: bytes) -> Iterator[bytes]:
+    """The whole body, unless the server dies meanwhile."""
+    if server.stopping.wait(0.5):
+        raise ConnectionResetError
+    yield body
+
+
+def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: Elsewhere) -> None:
+    Provider.objects.update(concurrency=9)
+    poisoned = launched(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
+    innocent = launched(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
+    mortal = Mortal()
+
+    shift = elsewhere(work, local_model, seconds=PATIENCE_SECONDS)
+    mortal.live_until(shift.done)
+
+    assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert poisoned.trials.get().outcome == "infra"
+    assert mortal.deaths == MOST_LOSSES + 1
+    assert innocent.trials.filter(server_losses__gt=0).exists()
 
 
 def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ class Trial(models.Model):
     # the lease
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     execution = models.PositiveIntegerField(default=0)
+    server_losses = models.PositiveSmallIntegerField(default=0)  # executions under which its local server died
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=120, blank=True)

@@ -24,7 +24,7 @@ from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.waking import wake_probes
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import has_room
-from toolbench.lab.trials.local_servers import MAX_EXECUTIONS, LocalServer
+from toolbench.lab.trials.local_servers import LocalServer
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach, server_of
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
@@ -36,6 +36,7 @@ from toolbench.providers.recording import ExchangeStep
 logger = logging.getLogger(__name__)
 
 SLOT_SECONDS = 0.2  # between two looks for a free slot
+MAX_EXECUTIONS = 20  # of a probe whose local server dies each time: it may be what kills the server
 LONGEST_ANSWER = 60.0  # seconds that one conversation of a probe may take
 OPEN = (Probe.State.QUEUED, Probe.State.RUNNING)
 
@@ -183,7 +184,8 @@ class _Work:
         await self._check_server()
 
     async def _check_server(self) -> None:
-        if self._server and self._last and await self._server.lost([self._last], self.claimed.execution):
+        again = self.claimed.execution < MAX_EXECUTIONS
+        if again and self._server and self._last and await self._server.lost([self._last]):
             raise Stopping
 
     async def _failed(self, job: str, error: Exception) -> None:

@@ -178,7 +178,7 @@ class Shift:
             ended = True
             await self._note(TRIAL, error)
         if not ended:
-            self._writer.put_back(Returned(trial.id, trial.lease, unused=held.gate.ahead))
+            self._writer.put_back(Returned(trial.id, trial.lease, held.gate.ahead, held.lost_server))
         self._slots.end(trial.lease)
 
     def _settled(self, leases: Iterable[UUID], done: int) -> None:

@@ -4,7 +4,7 @@ Times are the database's. Whoever changes a running trial names its lease; where
 changed and he is told so by the row's absence from the answer."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from toolbench.lab.trials.budget import AHEAD, COUNT_ON_DISK, reserve_ahead
 from toolbench.lab.trials.slots import Free
 
 ALL_KNOWN = Free()
+ALONE_AFTER = 3  # losses of its local server; it may be what kills the server
 _SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int)"
@@ -30,6 +31,8 @@ _LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 # local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
 # trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
 # requests before any is done): those that the cap would stop half-way have only cost requests.
+# A trial that lost its local server several times is claimed only while no other trial of the provider runs, and none
+# is claimed beside it: so it is known who killed the server if it dies again.
 # Of a run without a cap, each trial's first requests are counted here; cells are locked before runs, as everywhere.
 _CLAIM = """
 WITH busy AS (
@@ -38,7 +41,9 @@ WITH busy AS (
         AND lease <> ALL(%(over)s::uuid[]) GROUP BY run_id
 ), limits AS (
     SELECT total.trials AS in_flight,
-        greatest(0, least(%(want)s, provider.concurrency - total.trials - total.probes - %(kept)s)) AS want
+        CASE WHEN EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
+            AND (%(alone)s OR server_losses >= %(losses)s)) THEN 0
+        ELSE greatest(0, least(%(want)s, provider.concurrency - total.trials - total.probes - %(kept)s)) END AS want
     FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
         WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
     WHERE provider.id = %(provider)s
@@ -57,7 +62,8 @@ WITH busy AS (
     ) AS affordable
     CROSS JOIN LATERAL (
         SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
-        WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued' AND NOT EXISTS (
+        WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued'
+            AND (server_losses >= %(losses)s) = %(alone)s AND NOT EXISTS (
             SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.method = 'auto'
             OR config.service <> '' AND NOT EXISTS (
                 SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
@@ -76,7 +82,8 @@ WITH busy AS (
         started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
     FROM free, limits WHERE trial.id = free.id
     RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
-        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency
+        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency,
+        trial.server_losses
 ), marked AS (
     UPDATE lab_cell SET stale = true WHERE id IN (
         SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
@@ -107,7 +114,8 @@ RETURNING trial.lease
 """
 
 _GIVE_BACK = """
-UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false
+UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false,
+    server_losses = server_losses + (trial.id = ANY(%s::bigint[]))::int
 FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
 WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
 RETURNING trial.id, trial.run_id, trial.cell_id
@@ -140,6 +148,7 @@ class ClaimedTrial:
     instance_seed: int
     seed: int
     in_flight: int = 1
+    server_losses: int = 0
     ahead: int = 0
 
 
@@ -149,12 +158,14 @@ def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -
     allow it."""
     wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.over), "kept": free.kept}
     wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": AHEAD}
+    wanted |= {"losses": ALONE_AFTER, "alone": False}
     with transaction.atomic():
         with together():
             statements.cursor().execute(_LOCK, _lock_of(provider_id))
             statements.cursor().execute(COUNT_ON_DISK)
             claimed = statements.cursor().execute(_CLAIM, wanted)
-        return _counted_ahead([ClaimedTrial(*row) for row in claimed.fetchall()])
+        rows = claimed.fetchall() or _claim_alone(wanted)
+        return _counted_ahead([ClaimedTrial(*row) for row in rows])
 
 
 def _counted_ahead(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
@@ -163,6 +174,12 @@ def _counted_ahead(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
     in_flight = max((trial.in_flight for trial in claimed), default=0)
     ahead = {run: reserve_ahead(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
     return tuple(replace(trial, ahead=ahead.get(trial.run_id, trial.ahead)) for trial in claimed)
+
+
+def _claim_alone(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Claim one trial of those that are tried alone, if no trial of the provider runs."""
+    with connection.wrap_database_errors:
+        return statements.cursor().execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True}).fetchall()
 
 
 def has_work(provider_id: int) -> bool:
@@ -179,13 +196,20 @@ def renew(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def give_back(held: Sequence[tuple[int, UUID]]) -> dict[int, int]:
-    """Queues trials again that cannot go on now; their steps stay, as steps of a lost execution. Returns the runs of
-    those that were still ours, by trial."""
+def give_back(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> dict[int, int]:
+    """Queue trials again that cannot go on now; their steps stay, as steps of a lost execution.
+
+    Args:
+        held: trials and their leases.
+        lost: those of them under which the local server died.
+
+    Returns:
+        The runs of those that were still ours, by trial.
+    """
     if not held:
         return {}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_GIVE_BACK, _columns(held))
+        cursor.execute(_GIVE_BACK, [list(lost), *_columns(held)])
         returned = cursor.fetchall()
         mark_stale(cell for _, _, cell in returned)
     return {trial: run for trial, run, _ in returned}

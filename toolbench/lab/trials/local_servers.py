@@ -8,6 +8,7 @@ from toolbench.lab.models import ServiceAddress
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.processes.services import is_registered, withdraw_address
 from toolbench.lab.steps.figures import AnyStep
+from toolbench.lab.trials.claiming import ALONE_AFTER
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.outcomes import outcome_row
@@ -16,7 +17,7 @@ from toolbench.providers.transport import is_refused
 
 HEALTH_SECONDS = 10.0
 AWAY_SECONDS = 0.5  # between two tries while the database is away
-MAX_EXECUTIONS = 20  # of a trial or probe whose server dies each time: it may be what kills the server
+MOST_LOSSES = ALONE_AFTER + 2  # of its server, after which a trial is not queued again: with the next, three alone
 _BROKEN = frozenset({"answer_cut", "deadline"})
 
 
@@ -29,9 +30,9 @@ class LocalServer:
     door: Door
     database: DatabaseThread
 
-    async def lost(self, steps: Sequence[AnyStep], execution: int) -> bool:
+    async def lost(self, steps: Sequence[AnyStep]) -> bool:
         """Return whether the last exchange brought no whole answer because the server has died."""
-        return execution < MAX_EXECUTIONS and _is_broken(steps) and await self.is_gone()
+        return _is_broken(steps) and await self.is_gone()
 
     async def is_gone(self) -> bool:
         """Return whether it is registered no more, or answers nothing.

@@ -176,11 +176,12 @@ class OutcomeWrite:
 
 @light(frozen=True, slots=True)
 class Returned:
-    """A trial we hold and cannot end, with its `unused` requests."""
+    """A trial we hold and cannot end, with its `unused` requests; `lost_server` when its local server died."""
 
     trial_id: int
     lease: UUID
     unused: int = 0
+    lost_server: bool = False
 
 
 @light(frozen=True, slots=True)
@@ -241,7 +242,8 @@ def _write_whole(batch: Batch) -> Written:
     tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
     held = {trial: run for end in ends for trial, run in end.fetchall()}
     done = {trial: run for trial, run in held.items() if run is not None}
-    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned])
+    lost = [item.trial_id for item in batch.returned if item.lost_server]
+    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned], lost=lost)
     unused: Counter[int] = Counter()
     for item in batch.let_go:
         if item.trial_id in ours:

@@ -18,7 +18,7 @@ from toolbench.lab.steps.causes import cause_columns
 from toolbench.lab.steps.figures import AnyStep, Drive, signature, spent_columns, trial_columns
 from toolbench.lab.steps.stored_steps import driven_steps
 from toolbench.lab.trials.claiming import ClaimedTrial
-from toolbench.lab.trials.local_servers import LocalServer
+from toolbench.lab.trials.local_servers import MOST_LOSSES, LocalServer
 from toolbench.lab.trials.permits import Permits, TrialGate
 from toolbench.lab.trials.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.trials.prompts import prompt_columns, prompt_version, sent_prompt
@@ -48,12 +48,14 @@ class Bench:
 
 @dataclass(slots=True, eq=False)
 class Try:
-    """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it."""
+    """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it.
+    `lost_server` says that its local server died and that it has to be tried again."""
 
     trial: ClaimedTrial
     bench: Bench
     cancelled: Cancel
     worst_lag_ms: float = 0.0
+    lost_server: bool = False
     steps: list[AnyStep] = field(default_factory=list)
     gate: TrialGate = field(init=False)
 
@@ -114,10 +116,11 @@ class Try:
         return True
 
     async def _lost_its_server(self, plan: TrialPlan) -> bool:
-        if plan.server is None:
+        if plan.server is None or self.trial.server_losses >= MOST_LOSSES:
             return False
         server = LocalServer(plan.server, plan.endpoint, self.bench.door, self.bench.database)
-        return await server.lost(self.steps, self.trial.execution)
+        self.lost_server = await server.lost(self.steps)
+        return self.lost_server
 
     async def _prompt(self, plan: TrialPlan) -> JsonObject:
         if plan.loop.policy.method == "template":
