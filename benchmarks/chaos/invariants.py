@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.models import Cell
+from toolbench.lab.processes.database_thread import AWAY
 
 # Every end that a trial ever had, written by the database in the transaction of that end.
 _WITNESS = """
@@ -100,6 +101,14 @@ WHERE cell.run_id = ANY(%(runs)s)
         <> (found.passed, found.failed, found.infra, found.queued)
 """
 
+# Not of one run: a job belongs to the stack. Each is found once, by the run that is checked first after it. Faults of
+# database and disk bring about errors of a database that is away, which counting may still catch.
+_JOB_FAILURES = """
+DELETE FROM lab_jobfailure WHERE error <> ALL(%(away)s)
+RETURNING (%(runs)s::bigint[])[1],
+    format('%%s failed %%s times: %%s in %%s %%s', job, count, error, place, provider_name)
+"""
+
 _MOST_COLUMNS = 5  # of a wrong cell that are named
 _QUERIES = {
     "lost": _LOST,
@@ -110,6 +119,7 @@ _QUERIES = {
     "limit": _CAPS,
     "steps": _STEPS,
     "cell": _CELLS,
+    "job failure": _JOB_FAILURES,
 }
 
 
@@ -144,6 +154,7 @@ def find_violations(runs: Sequence[Watched]) -> list[Violation]:
         "runs": run_ids,
         "sent": [run.sent for run in runs],
         "poisoned": [run.run_id for run in runs if run.poisoned],
+        "away": [error.__name__ for error in AWAY],
     }
     found = [Violation(kind, *row) for kind, query in _QUERIES.items() for row in _rows(query, given)]
     return found + _wrong_cells(run_ids)

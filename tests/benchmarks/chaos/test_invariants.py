@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.processes.job_failures import count_failure
 
 pytestmark = pytest.mark.django_db
 
@@ -91,6 +93,10 @@ def _overflow(sound: Sound) -> None:
     Trial.objects.update(input_tokens=2**63 - 1)
 
 
+def _fail_a_job(_: Sound) -> None:
+    count_failure("sweeping", ValueError("no"))
+
+
 ERROR = {"outcome": "infra", "failure_class": "connection_failed"}
 WAITING = {"state": "queued", "outcome": "", "end": ""}
 BROKEN: dict[str, tuple[Callable[[Sound], None], set[str]]] = {
@@ -112,6 +118,7 @@ BROKEN: dict[str, tuple[Callable[[Sound], None], set[str]]] = {
     "a count is wrong": (_cell(passed=1), {"cell"}),
     "a sum is wrong": (_cell(input_tokens=7), {"cell"}),
     "a sum overflows": (_overflow, {"cell"}),
+    "a job failed": (_fail_a_job, {"job failure"}),
     "a quantile is wrong": (_cell(p95_ms=7), {"cell"}),
 }
 
@@ -127,6 +134,18 @@ def test_invariants_find(sound: Sound, name: str) -> None:
     break_it(sound)
 
     assert sound.find() == kinds
+
+
+def test_invariants_excuse_a_job_that_met_no_database(sound: Sound) -> None:
+    count_failure("sweeping", OperationalError("the database is away"))
+
+    assert sound.find() == set()
+
+
+def test_invariants_find_a_job_failure_once(sound: Sound) -> None:
+    _fail_a_job(sound)
+
+    assert [sound.find(), sound.find()] == [{"job failure"}, set()]
 
 
 def test_invariants_excuse_errors_of_a_poisoned_run(sound: Sound) -> None:
