@@ -3,7 +3,7 @@ import pytest
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import Elsewhere
 from toolbench.lab.counts.cells import mark_stale, recompute_stale
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.trials.budget import Granted, correct_requests, pause_spent, reserve
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -91,6 +91,16 @@ def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
     assert set(correct_requests()) == {endless.pk, run.pk}
     run.refresh_from_db()
     assert run.requests_reserved == 5
+
+
+def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
+    run = running(requests_reserved=1)
+    cell = attempted(run).cell
+    make_cell(cell.config, "weather", requests=2)
+    Cell.objects.filter(pk=cell.pk).update(requests=0, compute_error="cost or time out of range")
+    assert correct_requests() == (run.pk,)
+    run.refresh_from_db()
+    assert run.requests_reserved == 7
 
 
 @pytest.mark.parametrize(("reserved", "corrected"), [(4, 5), (5, 5), (9, 9)])

@@ -41,11 +41,15 @@ _SETTLE = """
 UPDATE lab_run SET tokens_used = tokens_used + %s, requests_reserved = requests_reserved - %s WHERE id = %s
 """
 
-# Cells count the attempts that are stored, those of lost executions included. One run must not keep the others from
-# being corrected: a sum that the column cannot hold is cut.
+# Cells count the attempts that are stored, those of lost executions included; of a cell that was set aside, whose sums
+# are unknown, they are counted here. One run must not keep the others from being corrected: a sum that the column
+# cannot hold is cut.
 _CORRECT = """
 WITH stored AS (
-    SELECT run_id, least(sum(requests), 2147483647) AS requests FROM lab_cell
+    SELECT run_id, least(sum(CASE WHEN compute_error = '' THEN requests ELSE (
+        SELECT count(*) FROM lab_trial AS trial JOIN lab_step AS step ON step.trial_id = trial.id
+        WHERE trial.cell_id = cell.id AND step.kind = 'exchange') END), 2147483647) AS requests
+    FROM lab_cell AS cell
     WHERE run_id IN (SELECT id FROM lab_run WHERE id = %(run)s OR %(run)s IS NULL AND state = ANY(%(open)s))
     GROUP BY run_id
 ), low AS (
