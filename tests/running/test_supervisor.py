@@ -13,7 +13,7 @@ import pytest
 from toolbench.running.announcements import Register
 from toolbench.running.children import Child, Spec
 from toolbench.running.places import Lock
-from toolbench.running.silence import START_SECONDS
+from toolbench.running.silence import GROWTH, START_SECONDS
 from toolbench.running.supervisor import Supervisor
 
 _PATIENCE_SECONDS = 20
@@ -145,6 +145,19 @@ def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
 
     assert first.exit_code() == -signal.SIGKILL
     assert second.exit_code() is None
+
+
+def test_replace_silent_grows_once_for_a_child_slow_to_end(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = watched.add("worker", _SLEEPS, beats=True)
+    watched.replace_silent({child.pid: 0.0}, after=5)
+
+    with monkeypatch.context() as patched:  # as in a system call that cannot be interrupted
+        patched.setattr(Child, "kill", lambda child: None)
+        for _ in range(3):
+            watched.replace_silent({}, after=LIMIT * 3)
+
+    assert watched.supervisor._kept[0].silence.growth == GROWTH
+    assert len(watched.said) == 1
 
 
 @pytest.mark.parametrize("scheduler_beats", [False, True])

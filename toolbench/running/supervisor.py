@@ -23,6 +23,7 @@ class Kept:
     child: Child | None = None
     started: float = 0.0
     pause: float = FIRST_PAUSE
+    replaced: bool = False  # the living child was killed; it may take a while to end
     again: float | None = None
 
     def is_heard(self, now: float) -> bool:
@@ -103,7 +104,8 @@ class Supervisor:
                 self._replace_overdue(kept, asked_at)
 
     def _replace_overdue(self, kept: Kept, now: float) -> None:
-        if kept.child is not None and kept.silence.is_overdue(now):
+        if kept.child is not None and not kept.replaced and kept.silence.is_overdue(now):
+            kept.replaced = True
             self._say(f"{kept.spec.name} shows no sign of life: it is stopped by force")
             kept.silence.grow()
             kept.child.kill()
@@ -127,7 +129,7 @@ class Supervisor:
 
     def _start(self, kept: Kept) -> Child:
         kept.child = Child(kept.spec, self._logs, self._handed)
-        kept.started, kept.again = self._clock(), None
+        kept.started, kept.again, kept.replaced = self._clock(), None, False
         kept.silence.start(kept.started)
         if kept.spec.announces and self.register:
             self.register.follow(kept.child)
