@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -49,11 +50,21 @@ def test_injector_kills_a_process(stack: OneProcess) -> None:
     assert injector.hit == ["kill web at +0.0 s"]
 
 
-def test_injector_freezes_beside_the_block_and_thaws_before_its_end(stack: OneProcess) -> None:
+def test_injector_freezes_beside_the_block_and_thaws_before_its_end(
+    stack: OneProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     injector = Injector(stack, Random(1))
+    undo = injector._undo
+    seen = threading.Event()
 
+    def undo_when_seen(fault: Fault) -> None:
+        seen.wait(60)
+        undo(fault)
+
+    monkeypatch.setattr(injector, "_undo", undo_when_seen)
     with injector.happening([Fault(FREEZE, "web", at=-0.2, seconds=2.0)]):
         wait_until(lambda: stack.state == "T", "the process to be stopped", seconds=60)
+        seen.set()
 
     assert stack.state != "T"
     assert injector.hit == ["freeze web at -0.2 s for 2.0 s"]

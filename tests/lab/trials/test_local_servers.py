@@ -27,6 +27,7 @@ from toolbench.lab.trials.local_servers import MOST_LOSSES
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen
 from toolbench.running.announcements import Register
 from toolbench.running.children import Child, Spec
+from toolbench.running.identity import confined
 from toolbench.running.places import ROOT, Lock
 from toolbench.running.supervisor import Supervisor
 
@@ -200,6 +201,7 @@ class Watch:
         self.supervisor = Supervisor(folder, Lock(folder / "lock").handle, say=self.said.append, silent_limit=60)
         self.register = self.supervisor.register = Register(environment, self.said.append)
         command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
+        command = confined(command, death_signal=signal.SIGKILL)  # else a pytest that is killed leaves it behind
         self.supervisor.add(Spec("simulated", command, environment, ROOT, announces=True))
 
     @property
