@@ -113,10 +113,10 @@ def test_answering_begins_with_the_ready_line(tmp_path: Path) -> None:
         waits = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
         told = Told(tmp_path, "", f"{waits}print({line!r}, flush=True); time.sleep(600)")
         told.tick_often()
-        starting = told.register.answering()
+        starting = told.register.signs_of_life()
         (tmp_path / "go").touch()
         told.tick_until(lambda: bool(told.said))
-        ready, deaf_since = told.register.answering(), told.register.answering()
+        ready, deaf_since = told.register.signs_of_life(), told.register.signs_of_life()
         told.register.close()
         told.child.kill()
         told.child.close()

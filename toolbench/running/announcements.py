@@ -143,7 +143,7 @@ class Register:
         for name in tuple(self._tellings):
             self._tell(name)
 
-    def answering(self) -> set[str]:
+    def signs_of_life(self) -> set[str]:
         """Return the children that have just said their ready line or answered, and those that cannot be asked.
 
         A child without a ready line is starting, and shows no sign of life.

@@ -79,9 +79,9 @@ class Supervisor:
                 self._start(kept)
         if self.register:
             self.register.tick()
-            answering = self.register.answering()
+            alive = self.register.signs_of_life()
             for kept in self._kept:
-                if kept.spec.name in answering:
+                if kept.spec.name in alive:
                     kept.silence.hear(now)
 
     def replace_silent(self, silent: Mapping[int, float] | None, asked_at: float) -> None:

@@ -17,11 +17,12 @@ _OPEN = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 # What is counted is on disk before it is sent, also at a server that does not wait for the disk otherwise. That holds
 # without a cap too: a trial that was claimed without one may still send when a cap is set, and what a crash made the
 # server forget would be sent beyond it.
-COUNT_ON_DISK = "SELECT set_config('synchronous_commit', 'on', true)"
+_ON_DISK = "set_config('synchronous_commit', 'on', true)"
+COUNT_ON_DISK = f"SELECT {_ON_DISK}"
 
-_RESERVE = """
+_RESERVE = f"""
 WITH before AS (
-    SELECT id, state, set_config('synchronous_commit', 'on', true),
+    SELECT id, state, {_ON_DISK},
         CASE WHEN state NOT IN ('running', 'paused') OR tokens_used >= token_cap THEN 0
              ELSE greatest(0, least(%(wanted)s, coalesce(request_cap - requests_reserved, %(wanted)s))) END AS granted
     FROM lab_run WHERE id = %(run)s FOR NO KEY UPDATE
