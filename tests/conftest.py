@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client, TransactionTestCase
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -128,6 +129,7 @@ def visitor_page(browser: Browser, live_server: LiveServer, watch: Watch) -> Ite
 @pytest.fixture
 def browser_page(visitor_page: Page, live_server: LiveServer, owner_client: Client) -> Page:
     """The same, signed in as the owner. Any complaint of the browser fails the test."""
-    session = owner_client.cookies["sessionid"].value
-    visitor_page.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+    name = settings.SESSION_COOKIE_NAME
+    session = owner_client.cookies[name].value
+    visitor_page.context.add_cookies([{"name": name, "value": session, "url": live_server.url}])
     return visitor_page

@@ -3,9 +3,11 @@
 import json
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dj_database_url
 from csp.constants import NONE, SELF, UNSAFE_INLINE
+from django.core.exceptions import ImproperlyConfigured
 from plotly import __file__ as plotly_file
 
 from toolbench.private_files import make_once
@@ -45,11 +47,25 @@ def _secret_key() -> str:
     return make_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
 
 
+def _public_port(address: str) -> int:
+    """Return the port in a browser's address bar. Raises: ImproperlyConfigured for an address that has none."""
+    try:
+        parts = urlsplit(address)
+        return parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        raise ImproperlyConfigured(
+            f"TOOLBENCH_BASE must be an address such as https://bench.example.org and PORT a number: {address!r}."
+        ) from None
+
+
 SECRET_KEY = _secret_key()
-BASE_URL = _running("TOOLBENCH_BASE", "http://127.0.0.1:8000")  # where people reach the site
+# Where people reach the site.
+BASE_URL = _running("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
+PUBLIC_PORT = _public_port(BASE_URL)
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]
+CSRF_TRUSTED_ORIGINS.append(BASE_URL)  # with its port, which the names above lack
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -139,7 +155,13 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "level": "WARNING"}},
     "root": {"handlers": ["stderr"]},
 }
+# Browsers send a host's cookies to every port of it: with the port in the name, two instances keep their own.
+SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
+CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"
+WANTED_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was asked for before signing in
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # no cookie of its own
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
+# Not Strict: the redirect after a sign-in link that was opened from another site would come without the new session.
 SESSION_COOKIE_SAMESITE = "Lax"
 
 REDIS_URL = _running("REDIS_URL", "redis://127.0.0.1:6379/0")

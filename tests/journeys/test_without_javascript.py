@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
@@ -21,9 +22,8 @@ def plain_page(browser: Browser, live_server: LiveServer, owner_client: Client, 
     """A page of the owner's in which no script runs."""
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     context.set_default_timeout(WAIT_MS)
-    context.add_cookies(
-        [{"name": "sessionid", "value": owner_client.cookies["sessionid"].value, "url": live_server.url}]
-    )
+    name = settings.SESSION_COOKIE_NAME
+    context.add_cookies([{"name": name, "value": owner_client.cookies[name].value, "url": live_server.url}])
     watch.over(context)
     yield context.new_page()
     context.close()

@@ -50,3 +50,16 @@ def test_an_address_that_is_not_this_machines_gets_advice_about_the_address() ->
         with pytest.raises(Problem, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
             Choices.read({"HOST": host}).listen()
         assert "PORT" not in str(refused.value)
+
+
+def test_public_address_is_printed_and_its_host_answered() -> None:
+    choices = Choices.read({"HOST": "0.0.0.0", "PORT": "9000", "TOOLBENCH_BASE": "https://bench.example.org/"})
+
+    assert choices.base == "https://bench.example.org"
+    assert "bench.example.org" in choices.names
+
+
+@pytest.mark.parametrize("text", ["bench.example.org", "https://", "https://a:b@x", "https://x/path", "https://x:port"])
+def test_public_address_that_is_more_or_less_gets_a_sentence(text: str) -> None:
+    with pytest.raises(Problem, match="TOOLBENCH_BASE must be the site's address"):
+        Choices.read({"TOOLBENCH_BASE": text})

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from toolbench.running.problems import Problem
 
@@ -16,7 +17,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "")
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """`database_url` and `redis_url` are empty for servers of our own."""
+    """`database_url` and `redis_url` are empty for servers of our own, `public` where nothing stands in front."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -25,6 +26,7 @@ class Choices:
     local_model: bool = True
     database_url: str = ""
     redis_url: str = ""
+    public: str = ""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> "Choices":
@@ -36,6 +38,7 @@ class Choices:
             local_model=environment.get("LOCAL_MODEL", "1") != "0",
             database_url=environment.get("DATABASE_URL", ""),
             redis_url=environment.get("REDIS_URL", ""),
+            public=_public(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
         )
 
     @property
@@ -45,11 +48,14 @@ class Choices:
     @property
     def names(self) -> tuple[str, ...]:
         """Every name by which the site may be called, this machine's own aside."""
-        return self.allowed_hosts if self.listens_everywhere else (*self.allowed_hosts, self.host)
+        public = [host] if (host := urlsplit(self.public).hostname) else []
+        return (*self.allowed_hosts, *public) if self.listens_everywhere else (*self.allowed_hosts, *public, self.host)
 
     @property
     def base(self) -> str:
-        """The address to print."""
+        """The address to print; its port is also that of the cookies' names."""
+        if self.public:
+            return self.public
         own = "127.0.0.1" if self.listens_everywhere else self.host
         name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), own)
         return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
@@ -87,6 +93,18 @@ def why_no_local_model() -> str:
 
 def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+
+
+def _public(text: str) -> str:
+    """Return `text`. Raises: Problem where it is more or less than scheme, host and port."""
+    try:
+        parts = urlsplit(text)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in text
+    except ValueError:
+        fine = False
+    if text and (not fine or text != f"{parts.scheme}://{parts.netloc}"):
+        raise Problem("TOOLBENCH_BASE must be the site's address without a path, such as https://bench.example.org.")
+    return text
 
 
 def _whole(name: str, text: str, least: int, most: int) -> int:

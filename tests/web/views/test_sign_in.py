@@ -1,12 +1,17 @@
 """Signing in with a printed link."""
 
+import re
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.fixtures import Settings
+from pytest_django.live_server_helper import LiveServer
 
+from tests.test_settings import cookie_names
 from toolbench.lab.signing_in import make_token
 
 pytestmark = pytest.mark.django_db
@@ -53,13 +58,112 @@ def test_a_spent_link_says_how_to_get_another(client: Client) -> None:
     assert "make link" in answer.content.decode()
 
 
-def test_a_browser_that_fetches_ahead_does_not_spend_the_link(client: Client) -> None:
-    token = make_token()
-    client.get(f"/sign-in/{token}/", headers={"Sec-Purpose": "prefetch"})
+LOOKING = [
+    {"Purpose": "prefetch"},
+    {"Purpose": "prefetch;prerender"},
+    {"Purpose": "Preview"},
+    {"X-Purpose": "preview"},
+    {"Sec-Purpose": "prefetch"},
+    {"Sec-Purpose": "prefetch;prerender", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+    {"X-Moz": "prefetch"},
+    {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+    {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+    {"User-Agent": "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)"},
+    {"User-Agent": "Mozilla/5.0 (Macintosh) facebookexternalhit/1.1 Facebot Twitterbot/1.0"},
+    {"User-Agent": "WhatsApp/2.23.20.0"},
+    {"User-Agent": "Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5"},
+]
+FOLLOWING = [
+    {},
+    {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36"},
+    {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"},
+]
 
-    client.get(f"/sign-in/{token}/")
 
+@pytest.mark.parametrize("headers", LOOKING, ids=str)
+def test_link_that_a_program_looks_at_is_not_spent(client: Client, headers: dict[str, str]) -> None:
+    link = f"/sign-in/{make_token()}/"
+
+    looked = client.get(link, headers=headers)
+
+    assert (looked.status_code, "_auth_user_id" in client.session) == (200, False)
+    assert "no-store" in looked.headers["Cache-Control"]
+    assert client.get(link).headers["Location"] == "/"
+
+
+@pytest.mark.parametrize("headers", FOLLOWING, ids=str)
+def test_link_that_a_person_follows_signs_in_at_once(client: Client, headers: dict[str, str]) -> None:
+    assert client.get(f"/sign-in/{make_token()}/", headers=headers).headers["Location"] == "/"
     assert "_auth_user_id" in client.session
+
+
+def test_head_request_does_not_spend_the_link(client: Client) -> None:
+    link = f"/sign-in/{make_token()}/"
+
+    assert client.head(link).status_code == 200
+    assert client.get(link).headers["Location"] == "/"
+
+
+def test_button_of_a_previewed_link_spends_it_and_needs_its_token() -> None:
+    browser, link = Client(enforce_csrf_checks=True), f"/sign-in/{make_token()}/"
+    page = browser.get(link, headers={"Purpose": "prefetch"}).content.decode()
+    csrf = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[-1]
+
+    assert browser.post(link).status_code == 403
+    assert browser.post(link, {"csrfmiddlewaretoken": csrf}).headers["Location"] == "/"
+    assert "_auth_user_id" in browser.session
+    assert Client().post(link).status_code == 410
+
+
+def test_prefetching_page_leaves_the_link_to_the_browser_that_follows(
+    visitor_page: Page, live_server: LiveServer
+) -> None:
+    link = f"/sign-in/{make_token()}/"
+    visitor_page.goto("/sign-in/")
+    visitor_page.evaluate("async (link) => { await fetch(link, {headers: {Purpose: 'prefetch'}}); }", link)
+    visitor_page.evaluate("async (link) => { await fetch(link); }", link)
+    visitor_page.context.clear_cookies()
+
+    visitor_page.goto(link)
+
+    assert visitor_page.url == f"{live_server.url}/"
+
+
+def test_button_of_a_previewed_link_signs_in_without_a_script(browser: Browser, live_server: LiveServer) -> None:
+    context = browser.new_context(
+        base_url=live_server.url, java_script_enabled=False, extra_http_headers={"Purpose": "prefetch"}
+    )
+    page = context.new_page()
+    page.goto(f"/sign-in/{make_token()}/")
+
+    page.get_by_role("button", name="Sign in to Toolbench").click()
+
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
+    context.close()
+
+
+def test_two_instances_on_one_host_keep_their_own_sessions(owner: User, settings: Settings) -> None:
+    """One browser, one jar of cookies; each instance has its own port, key and table of sessions."""
+    browser = Client()
+    for base in ("http://127.0.0.1:8000", "http://127.0.0.1:8001"):
+        become(settings, base)
+        assert browser.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+    for base in ("http://127.0.0.1:8000", "http://127.0.0.1:8001"):
+        become(settings, base)
+        assert browser.get("/runs/").status_code == 200
+    browser.post("/sign-out/")
+    assert browser.get("/runs/").status_code == 302
+
+    become(settings, "http://127.0.0.1:8000")
+
+    assert browser.get("/runs/").status_code == 200
+
+
+def become(settings: Settings, base: str) -> None:
+    """Take on the names of cookies and the secret key of the instance at this address."""
+    for name, value in cookie_names(base).items():
+        setattr(settings, name, value)
+    settings.SECRET_KEY = f"the key of {base}"
 
 
 def test_every_page_sends_a_stranger_to_the_sign_in_page(client: Client) -> None:

@@ -1,5 +1,6 @@
 """Signing in with a printed link, and out again."""
 
+import re
 from urllib.parse import quote, unquote
 
 from django.conf import settings
@@ -8,13 +9,21 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from toolbench.lab.signing_in import redeem
 from toolbench.web.local_paths import local_path
 
-_WANTED = "wanted"  # the cookie with the page that was asked for before signing in
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
+_AHEAD = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
+_SAYS_AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+# A person's browser that follows a link sends these, if it sends them at all: pictures, frames and fetches differ.
+_NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+# What mail, chat and search programs call themselves when they look at a link to show a preview of it.
+_LOOKS_AT_LINKS = re.compile(
+    r"bot\b|crawl|spider|preview|facebookexternalhit|whatsapp|slack|skype|embedly|iframely|unfurl|scan", re.IGNORECASE
+)
 
 
 @login_not_required
@@ -24,17 +33,21 @@ def show(request: HttpRequest) -> HttpResponse:
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS})
     if wanted := local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
-        response.set_cookie(_WANTED, quote(wanted), max_age=age, path=request.path, httponly=True, samesite="Lax")
+        name, path = settings.WANTED_COOKIE_NAME, request.path
+        response.set_cookie(name, quote(wanted), max_age=age, path=path, httponly=True, samesite="Lax")
     return response
 
 
 @login_not_required
-@require_GET
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 def follow(request: HttpRequest, token: str) -> HttpResponse:
-    """Spends the link. Whoever is signed in already keeps it for another browser; a browser that only fetches ahead
-    does not spend it."""
-    if request.user.is_authenticated or "prefetch" in request.headers.get("Sec-Purpose", ""):
+    """Spend the link and sign in: on GET for a person who follows it, on POST for the button of the page that every
+    other GET or HEAD is shown. A browser that is signed in already keeps the link for another one."""
+    if request.user.is_authenticated:
         return _to_wanted(request)
+    if request.method != "POST" and not _is_followed(request):
+        return render(request, "sign_in/follow.html")
     owner = redeem(token)
     if owner is None:
         return render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": True}, status=410)
@@ -42,9 +55,20 @@ def follow(request: HttpRequest, token: str) -> HttpResponse:
     return _to_wanted(request)
 
 
+def _is_followed(request: HttpRequest) -> bool:
+    """Return whether nothing says that a program looks at the link: no prefetch, no preview, no HEAD."""
+    headers = request.headers
+    return (
+        request.method == "GET"
+        and not any(_AHEAD.search(headers.get(name, "")) for name in _SAYS_AHEAD)
+        and all(headers.get(name, value) == value for name, value in _NAVIGATION.items())
+        and not _LOOKS_AT_LINKS.search(headers.get("User-Agent", ""))
+    )
+
+
 def _to_wanted(request: HttpRequest) -> HttpResponse:
-    response = redirect(local_path(unquote(request.COOKIES.get(_WANTED, ""))))
-    response.delete_cookie(_WANTED, path=reverse("sign-in"), samesite="Lax")
+    response = redirect(local_path(unquote(request.COOKIES.get(settings.WANTED_COOKIE_NAME, ""))))
+    response.delete_cookie(settings.WANTED_COOKIE_NAME, path=reverse("sign-in"), samesite="Lax")
     return response
 
 
