@@ -9,6 +9,8 @@ from django.template.loader import get_template
 
 FOLDER = Path(settings.BASE_DIR) / "templates"
 NAMES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.html"))
+FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.DOTALL)
+GETS = re.compile(r'<form\b(?![^>]*method="post")|formmethod="get"|<form\b[^>]*\shx-get=')
 INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)|\son[a-z]+=|javascript:", re.IGNORECASE)
 
 
@@ -29,3 +31,11 @@ def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> No
 def test_a_template_names_pages_and_spells_out_no_address_of_theirs(name: str) -> None:
     """But the start page's, which error pages lead to."""
     assert re.findall(r"""(?:href|action|hx-get|hx-post)="/[a-z][^"]*\"""", (FOLDER / name).read_text()) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_form_that_can_be_sent_by_get_has_no_token(name: str) -> None:
+    """A button that posts may carry the token as its own value: it is sent with that button alone."""
+    forms = FORM.findall((FOLDER / name).read_text())
+
+    assert [form[:80] for form in forms if GETS.search(form) and "{% csrf_token %}" in form] == []

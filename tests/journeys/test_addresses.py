@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from tests.web.html_forms import find_leaks, read_forms
 from toolbench.lab.comparisons.compare_query import AXES
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.records import save_record
@@ -207,6 +208,16 @@ def test_a_form_without_its_token_changes_nothing_and_says_what_to_do(owner: Use
 
     assert (Run.objects.count(), Provider.objects.count(), Model.objects.count()) == counted
     assert not Run.objects.exclude(deleted_at=None).exists()
+
+
+def test_no_get_form_of_any_page_carries_the_token(visitor: Client, addresses: dict[str, str]) -> None:
+    found = 0
+    for name, path in addresses.items():
+        for asked in (path, f"{path}?{'&'.join(f'{field}=1' for field in READ.get(name, ()))}"):
+            text = b"".join(visitor.get(asked)).decode(errors="replace")
+            assert find_leaks(text) == [], asked
+            found += len(read_forms(text))
+    assert found > 100  # the theme's is on every page
 
 
 @pytest.mark.parametrize("name", ["run-act", "trial-note", "theme", "sign-out"])

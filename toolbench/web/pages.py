@@ -1,15 +1,35 @@
 """A page, whole or in part: the same address and the same template answer both."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
 
 def wants_part(request: HttpRequest) -> bool:
     """Whether htmx asks for a part of the page; when it goes back in history it wants the whole."""
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
+
+
+def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Decorate the view of a long GET form: an address with empty fields, or with the token that pages once put
+    there, leads to the same one without them. Posts, parts of pages and addresses too long for it are left alone."""
+
+    @wraps(view)
+    def respond(request: HttpRequest) -> HttpResponse:
+        given = [(name, value) for name, values in request.GET.lists() for value in values]
+        kept = [(name, value) for name, value in given if value and name != "csrfmiddlewaretoken"]
+        short = f"{request.path}?{urlencode(kept)}" if kept else request.path
+        seen = request.method != "POST" and not wants_part(request)
+        if seen and len(kept) < len(given) and len(short) <= MAX_URL_REDIRECT_LENGTH:
+            return redirect(short)
+        return view(request)
+
+    return respond
 
 
 def page(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db.models import F
 from django.test import Client
+from playwright.sync_api import Page
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile
@@ -254,3 +255,40 @@ def test_a_paused_run_says_when_it_started_and_has_no_pace(owner_client: Client)
     text = owner_client.get(f"/runs/{run.pk}/").content.decode()
     assert "Paused</span> · started" in text
     assert "Time left" not in text
+
+
+def test_address_of_the_form_has_neither_token_nor_empty_fields(owner_client: Client) -> None:
+    model = local_model()
+    typed = asked(model, title="", token_cap="", until="", csrfmiddlewaretoken="t" * 64)
+
+    answer = owner_client.get("/runs/new/", typed)
+
+    short = answer.headers["Location"]
+    assert "csrfmiddlewaretoken" not in short
+    assert not re.search(r"=(&|$)", short)
+    assert "Start 3 trials" in owner_client.get(short).content.decode()
+
+
+def test_forms_requests_and_addresses_in_a_browser_hold_no_token(browser_page: Page, transactional_db: None) -> None:
+    model = local_model()
+    asked_for: list[str] = []
+    browser_page.on("request", lambda request: asked_for.append(request.url))
+    browser_page.goto("/runs/new/")
+    browser_page.locator("fieldset > details:not([open]) > summary").first.click()
+    browser_page.locator(f'input[name="models"][value="{model.pk}"]').check()
+    browser_page.locator("button[name=set]").first.click()
+    browser_page.get_by_label("Trials for each scenario").fill("4")
+    browser_page.get_by_label("Trials for each scenario").press("Enter")
+    browser_page.get_by_label("Trials for each scenario").fill("5")
+    browser_page.get_by_role("button", name="Start").focus()
+    browser_page.get_by_role("button", name="See the forecast").click()
+
+    assert "trials=5" in browser_page.url
+    assert not re.search(r"=(&|$)", browser_page.url)
+    assert any("trials=4" in url for url in asked_for)
+    assert [url for url in asked_for if "csrfmiddlewaretoken" in url] == []
+
+    with browser_page.expect_navigation():
+        browser_page.get_by_role("button", name="Start").click()
+    assert "/runs/" in browser_page.url
+    assert browser_page.url.endswith(f"/runs/{Run.objects.get().pk}/")

@@ -20,7 +20,7 @@ from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.running import read_action
 from toolbench.web.forms.starting import answer_to
 from toolbench.web.owners import owner_of
-from toolbench.web.pages import page, wants_part
+from toolbench.web.pages import page, redirect_to_short_address, wants_part
 
 
 @require_safe
@@ -29,6 +29,7 @@ def list(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@redirect_to_short_address
 def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
     typed = request.POST or (LaunchForm.completed(request.GET) if PLANNED_BY & request.GET.keys() else None)
@@ -37,8 +38,8 @@ def new(request: HttpRequest) -> HttpResponse:
     answer = answer_to(form, wish, start=request.method == "POST", owner=owner_of(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed}
-    context["asked"] = request.method == "POST"
+    asked = request.method == "POST"
+    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed, "asked": asked}
     if wish and answer.plan:
         context["forecast"] = forecast_plan(answer.plan, wish)
         context["power"] = get_power_hint(answer.plan, form.points_wanted())
