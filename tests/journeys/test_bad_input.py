@@ -206,6 +206,7 @@ def test_a_list_of_models_that_is_none_says_why_and_what_to_do(
 ) -> None:
     model = scripted_model(scripting(lambda seen: answer))
 
+    owner_client.post(f"/providers/{model.provider_id}/models/", {"ask": "1"})
     page = shown(owner_client, f"/providers/{model.provider_id}/models/")
 
     assert sentence in page

@@ -4,7 +4,7 @@ one's own runs. The local run in between is `local_run`'s."""
 from dataclasses import dataclass
 
 from toolbench.lab.connections.connecting import DetectedKey, detected_keys, templates
-from toolbench.lab.connections.local_servers import LocalServer, find_local_servers
+from toolbench.lab.connections.local_servers import LocalServer, get_local_servers, local_kinds
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.matrix.published import Published, get_published
 from toolbench.lab.models import Run, Trial
@@ -28,10 +28,12 @@ class WorthOpening:
 
 @dataclass(frozen=True, slots=True)
 class FirstPage:
-    """`working` is False when no worker has beaten for a minute: then trials only wait."""
+    """`working` is False when no worker has beaten for a minute: then trials only wait. `servers` is empty until local
+    servers were looked for; `kinds` names those that can be."""
 
     keys: tuple[DetectedKey, ...]
     servers: tuple[LocalServer, ...]
+    kinds: tuple[str, ...]
     templates: tuple[ProviderTemplate, ...]
     connected: tuple[ProviderLine, ...]
     published: Published | None
@@ -45,14 +47,15 @@ class FirstPage:
         return tuple(server.template.title for server in self.servers if server.models is None)
 
 
-def get_first_page(*, look_again: bool = False) -> FirstPage:
-    """A fixed number of queries: none of them grows with the number of trials."""
+def get_first_page() -> FirstPage:
+    """A fixed number of queries: none of them grows with the number of trials. Nothing is sent."""
     mine = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
         purpose__in=[PURPOSE, INTENT_PURPOSE]
     )
     return FirstPage(
         keys=detected_keys(),
-        servers=find_local_servers(again=look_again),
+        servers=get_local_servers(),
+        kinds=local_kinds(),
         templates=templates(),
         connected=tuple(line for line in get_providers() if line.own),
         published=get_published(),

@@ -8,7 +8,7 @@ from django.core.cache import cache
 
 from tests.factories import make_provider
 from toolbench.lab.connections import local_servers
-from toolbench.lab.connections.local_servers import find_local_servers
+from toolbench.lab.connections.local_servers import get_local_servers, look_for_local_servers
 from toolbench.providers.scripted import ScriptedProvider, fails
 from toolbench.providers.scripted import json_answer as answers
 from toolbench.providers.templates import find_template
@@ -32,24 +32,33 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedProvider]:
         yield server
 
 
+def models_found() -> list[int | None]:
+    look_for_local_servers()
+    return [found.models for found in get_local_servers()]
+
+
 def test_a_server_that_lists_models_is_offered_with_their_number(ollama: ScriptedProvider) -> None:
     ollama.plays(answers({"data": [{"id": "a"}, {"id": "b"}]}))
-    assert [(found.template.title, found.models) for found in find_local_servers()] == [("Ollama", 2)]
+    assert models_found() == [2]
+    assert [found.template.title for found in get_local_servers()] == ["Ollama"]
 
 
 def test_a_server_that_answers_something_else_is_not_offered(ollama: ScriptedProvider) -> None:
     ollama.plays(fails(404, "no such page"))
-    assert [found.models for found in find_local_servers()] == [None]
+    assert models_found() == [None]
 
 
-def test_the_network_is_asked_again_only_when_told_to(ollama: ScriptedProvider) -> None:
+def test_local_servers_are_asked_only_when_looked_for(ollama: ScriptedProvider) -> None:
     ollama.plays(answers({"data": []}), answers({"data": [{"id": "a"}]}))
-    assert [found.models for found in find_local_servers()] == [0]
-    assert [found.models for found in find_local_servers()] == [0]
-    assert [found.models for found in find_local_servers(again=True)] == [1]
+    assert get_local_servers() == ()
+    assert ollama.seen == []
+    assert models_found() == [0]
+    assert [found.models for found in get_local_servers()] == [0]
+    assert models_found() == [1]
 
 
 def test_one_that_is_connected_already_is_named(ollama: ScriptedProvider) -> None:
     ollama.plays(answers({"data": []}))
     provider = make_provider("Ollama", template="ollama")
-    assert [found.provider_id for found in find_local_servers()] == [provider.pk]
+    look_for_local_servers()
+    assert [found.provider_id for found in get_local_servers()] == [provider.pk]

@@ -11,7 +11,6 @@ from toolbench.lab import catalogue
 from toolbench.lab.connections.connecting import Connection, connect
 from toolbench.lab.connections.setup_pages import (
     get_models,
-    get_offer,
     get_presets,
     get_profiles,
     get_provider,
@@ -49,13 +48,6 @@ def test_providers_take_two_queries_however_many_there_are(django_assert_num_que
     catalogue.load()
     with django_assert_num_queries(2):
         get_providers()
-
-
-def test_a_provider_that_does_not_answer_is_said_and_nothing_raised() -> None:
-    provider = make_provider(base_url="http://127.0.0.1:9")
-    offer = get_offer(provider.pk)
-    assert offer.trouble
-    assert offer.models == ()
 
 
 def test_models_are_grouped_by_provider_retired_ones_last() -> None:

@@ -40,7 +40,7 @@ def test_a_wrong_key_is_said_with_its_status_and_the_connection_kept(
 ) -> None:
     server.plays(fails(401, "Incorrect API key provided"))
     provider = make_provider("Mine", base_url=server.base_url)
-    text = owner_client.get(f"/providers/{provider.pk}/models/").content.decode()
+    text = owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True).content.decode()
     assert "HTTP 401: Incorrect API key provided" in text
     assert "The connection is kept" in text
 

@@ -1,4 +1,4 @@
-"""Model servers on this machine: looked for on their usual ports, offered when they list their models."""
+"""Model servers on this machine: looked for on their usual ports when a person asks, offered when they list models."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.listing import ExchangeFailed, list_models
 from toolbench.providers.templates import ProviderTemplate, all_templates
 
-KEPT_SECONDS = 30
 PATIENCE = Timeouts(connect=0.3, read=1.5, deadline=2.0)
 SEEN = "local-servers"
 
@@ -24,15 +23,25 @@ class LocalServer:
     provider_id: int | None
 
 
-def find_local_servers(*, again: bool = False) -> tuple[LocalServer, ...]:
-    """Every kind that is known, answering or not. One query; the network is asked every 30 seconds at most, or when
-    told to look again. Not in a thread with an event loop."""
-    seen: dict[str, int | None] | None = None if again else cache.get(SEEN)
+def look_for_local_servers() -> None:
+    """Ask every usual port for its models and keep what answered until the web server restarts. Call it for a POST
+    only. Must not be called from a running event loop."""
+    cache.set(SEEN, asyncio.run(_look()), None)
+
+
+def get_local_servers() -> tuple[LocalServer, ...]:
+    """Return every kind that was looked for last, answering or not; () before anybody looked. At most one query;
+    nothing is sent."""
+    seen: dict[str, int | None] | None = cache.get(SEEN)
     if seen is None:
-        seen = asyncio.run(_look())
-        cache.set(SEEN, seen, KEPT_SECONDS)
+        return ()
     connected = dict(Provider.objects.filter(template__in=list(seen)).values_list("template", "pk"))
     return tuple(LocalServer(found, seen.get(found.slug), connected.get(found.slug)) for found in _candidates())
+
+
+def local_kinds() -> tuple[str, ...]:
+    """Return the names of the servers that can be looked for."""
+    return tuple(template.title for template in _candidates())
 
 
 def _candidates() -> tuple[ProviderTemplate, ...]:

@@ -8,13 +8,10 @@ from itertools import groupby
 from django.db.models import Count, Q
 
 from toolbench.engine.policy.presets import preset_description
-from toolbench.lab.connections.connecting import NoAnswer, list_models
 from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 from toolbench.lab.probes.capabilities import get_effective
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
-
-MOST_OFFERED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +29,6 @@ class ProviderLine:
     def own(self) -> bool:
         """Connected by a person, so it can be edited and deleted; the rest comes with Toolbench."""
         return not self.provider.service or self.provider.template == SIMULATED
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedModel:
-    name: str
-    there: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a provider's own list has, or `trouble`: why there is none and what to do."""
-
-    provider: Provider
-    models: tuple[OfferedModel, ...]
-    total: int
-    search: str
-    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +77,6 @@ def get_provider(provider_id: int) -> ProviderLine:
     counted = provider.models.filter(retired=False).count()
     runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
     return replace(_provider(provider, ready, counted), runs=runs)
-
-
-def get_offer(provider_id: int, search: str = "") -> Offer:
-    """Asks the provider for its list; three queries. Not in a thread with an event loop."""
-    provider = Provider.objects.get(pk=provider_id)
-    try:
-        names = list_models(provider_id)
-    except NoAnswer as error:
-        return Offer(provider, (), 0, search, str(error))
-    there = set(provider.models.values_list("name", flat=True))
-    wanted = [name for name in names if search.lower() in name.lower()]
-    return Offer(
-        provider, tuple(OfferedModel(name, name in there) for name in wanted[:MOST_OFFERED]), len(names), search
-    )
 
 
 def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:

@@ -1,17 +1,23 @@
 """The first page: from nothing to a connected provider, a live run and a trace."""
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
 
+from toolbench.lab.connections.local_servers import look_for_local_servers
 from toolbench.lab.first_page import get_first_page
 from toolbench.lab.runs.local_run import get_local_box
 from toolbench.web.pages import page, wants_part
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /; htmx asks for the local run alone while it goes on. ?look=again looks for local servers anew."""
+    """GET /; htmx asks for the local run alone while it goes on. POST looks for local servers."""
+    if request.method == "POST":
+        look_for_local_servers()
+        return redirect(f"{reverse('first')}#connect")
     context: dict[str, object] = {"local": get_local_box()}
     if not wants_part(request):
-        context["page"] = get_first_page(look_again="look" in request.GET)
+        context["page"] = get_first_page()
     return page(request, "first/show.html", context, part="local")

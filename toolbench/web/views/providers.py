@@ -6,7 +6,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.connections import connecting
-from toolbench.lab.connections.setup_pages import get_offer, get_provider, get_providers
+from toolbench.lab.connections.offered_models import ask_for_models, get_offer
+from toolbench.lab.connections.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.refusals import show_refusal
@@ -21,13 +22,15 @@ def list(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, with what the address says filled in; POST connects and goes on to the models."""
+    """GET shows the form, with what the address says filled in; POST connects and lists the provider's models."""
     if request.method != "POST":
         return page(request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict())})
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            return redirect("provider-models", connecting.connect(form.connection()).pk)
+            connected = connecting.connect(form.connection()).pk
+            ask_for_models(connected)
+            return redirect("provider-models", connected)
         except connecting.ConnectRefused as refused:
             show_refusal(form, refused)
     return page(request, "providers/edit.html", {"form": form}, status=422)
@@ -62,10 +65,13 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """GET asks the provider for its own list; POST adds what was chosen or typed."""
+    """GET shows the list that the provider gave last; POST asks it for a new one, or adds what was chosen or typed."""
     get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return page(request, "providers/models.html", {"offer": get_offer(provider_id, request.GET.get("q", ""))})
+    if "ask" in request.POST:
+        ask_for_models(provider_id)
+        return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = connecting.add_models(provider_id, names)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")

@@ -1,0 +1,30 @@
+"""Which addresses this process connects to, as the interpreter itself reports it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_listening: list[list[object]] = []
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    """An audit hook cannot be removed: it hears nothing while nobody listens."""
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        where = arguments[1] if event == "socket.connect" else arguments[:2]
+        if isinstance(where, tuple):  # the path of a unix socket is a text
+            for heard in _listening:
+                heard.append(where)
+
+
+@contextmanager
+def connections() -> Iterator[list[object]]:
+    """Give a list to which every TCP connection and every look-up of a host is added meanwhile."""
+    if not getattr(sys, "_tests_hear_connections", False):
+        sys.addaudithook(_hear)
+        sys._tests_hear_connections = True  # type: ignore[attr-defined]  # once per process
+    heard: list[object] = []
+    _listening.append(heard)
+    try:
+        yield heard
+    finally:
+        _listening.remove(heard)
