@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 _listening: list[list[object]] = []
 
@@ -16,12 +17,15 @@ def _hear(event: str, arguments: tuple[object, ...]) -> None:
                 heard.append(where)
 
 
+@cache
+def _hook() -> None:
+    sys.addaudithook(_hear)
+
+
 @contextmanager
 def connections() -> Iterator[list[object]]:
     """Give a list to which every TCP connection and every look-up of a host is added meanwhile."""
-    if not getattr(sys, "_tests_hear_connections", False):
-        sys.addaudithook(_hear)
-        sys._tests_hear_connections = True  # type: ignore[attr-defined]  # once per process
+    _hook()
     heard: list[object] = []
     _listening.append(heard)
     try:

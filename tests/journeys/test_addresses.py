@@ -228,7 +228,7 @@ def test_no_get_form_of_any_page_carries_the_token(visitor: Client, addresses: d
 def server(trial: Trial) -> Iterator[ScriptedProvider]:
     """A real server behind the provider's row, that counts what arrives."""
     with ScriptedProvider(lambda seen: json_answer({"data": [{"id": "m/one"}]})) as running:
-        Provider.objects.filter(pk=trial.provider_id).update(base_url=running.base_url)
+        Provider.objects.update(base_url=running.base_url)
         yield running
 
 

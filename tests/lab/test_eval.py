@@ -174,11 +174,20 @@ def test_openrouter_is_left_alone_where_other_providers_are_asked(
     assert Provider.objects.get(template="openrouter").base_url == before
 
 
-def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
-    monkeypatch.setenv("OPENROUTER_BASE_URL", "https://user:planted@example.test/api")
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("OPENROUTER_BASE_URL", "https://user:planted@example.test/api"),
+        ("OPENROUTER_BASE_URL", "https://example.test/sk-planted-key/api"),
+        ("OPENROUTER_BASE_URL", "https://example.test/or-planted-0123456789"),
+        ("OPENROUTER_API_PREFIX", "/or-planted-0123456789/v1"),
+    ],
+)
+def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, text: str) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "or-planted-0123456789")
+    monkeypatch.setenv(variable, text)
     error = refused(provider=None, models="gpt")
-    assert "OPENROUTER_BASE_URL cannot be used" in str(error)
+    assert f"{variable} cannot be used" in str(error)
     assert "planted" not in str(error)
 
 

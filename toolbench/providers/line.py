@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.address_keys import find_keys
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.masking import Masker, masker_for
 
@@ -51,7 +52,8 @@ def line_to(endpoint: Endpoint, path: str) -> Line:
 @functools.lru_cache(maxsize=256)
 def _line(url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
     headers = _FIXED_HEADERS | _introduction(key, wire) | dict(extra)
-    masker = masker_for(key, extra)
+    # A row of an earlier version may have a key in its base URL: it is hidden as the value of a header would be.
+    masker = masker_for(key, (*extra, *((f"address {part}", part) for part in find_keys(url))))
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return Line(
         url=url,

@@ -117,6 +117,14 @@ def test_mending_a_provider_lifts_its_pause() -> None:
         (Connection("A", "https://user:planted@x/v1"), "base_url"),
         (Connection("A", "https://x/v1?api-key=planted"), "base_url"),
         (Connection("A", "https://x/v1#planted"), "base_url"),
+        (Connection("A", "https://x/sk-planted-key/v1"), "base_url"),
+        (Connection("A", "https://x/s%6B-planted-key/v1"), "base_url"),
+        (Connection("A", "https://x/v1/0planted0", key="0planted0"), "base_url"),
+        (Connection("A", "https://x/v1/0planted0", key_env="AN_UNUSUAL_NAME"), "base_url"),
+        (Connection("A", "https://x/v1/0planted0", headers={"X-Auth": "Bearer 0planted0"}), "base_url"),
+        (Connection("A", "https://0planted0.x/v1", key="0Planted0"), "base_url"),
+        (Connection("A", "https://x", api_prefix="/0planted0/v1", key="0planted0"), "api_prefix"),
+        (Connection("A", "https://x/v1/****************"), "base_url"),
         (Connection("A", "https://x:port"), "base_url"),
         (Connection("A", "http://x", api_prefix="/v1?api-key=planted"), "api_prefix"),
         (Connection("A", "http://x", template="none-such"), "template"),
@@ -126,7 +134,10 @@ def test_mending_a_provider_lifts_its_pause() -> None:
         (Connection("A", "http://x", concurrency=0), "concurrency"),
     ],
 )
-def test_what_cannot_be_connected_is_said_by_field(wish: Connection, name: str) -> None:
+def test_what_cannot_be_connected_is_said_by_field(
+    wish: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AN_UNUSUAL_NAME", "0planted0")
     make_provider("Taken")
     with pytest.raises(ConnectRefused) as refused:
         connecting.connect(wish)
@@ -233,3 +244,21 @@ def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stay
             connecting.connect(Connection("Real?", f"http://{name}:5555/v1"))
     with pytest.raises(ConnectRefused, match="There is a provider named Simulated already"):
         connecting.connect(Connection("Simulated", "", template="simulated"))
+
+
+@pytest.mark.parametrize(
+    "held", ["u:0planted0@x.test/v1", "x.test?k=0planted0", "x.test#0planted0", "x.test/sk-0planted0"]
+)
+def test_every_place_of_a_key_in_an_address_gets_the_same_advice(held: str) -> None:
+    with pytest.raises(
+        ConnectRefused, match="put the key into the key field, its variable or an extra header"
+    ) as refused:
+        connecting.connect(Connection("A", f"https://{held}"))
+    assert "0planted0" not in str(refused.value)
+    assert not Provider.objects.exists()
+
+
+def test_key_that_is_stored_already_is_refused_in_a_later_address() -> None:
+    provider = connecting.connect(replace(WISH, key="0planted0"))
+    with pytest.raises(ConnectRefused, match="looks like a key in its path"):
+        connecting.edit(provider.pk, replace(WISH, key="", base_url=f"{WISH.base_url}/0planted0"))

@@ -9,7 +9,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab import catalogue
-from toolbench.lab.models import Provider, Run
+from toolbench.lab.models import Probe, Provider, Run
 from toolbench.providers.scripted import ScriptedProvider, fails, json_answer
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +174,41 @@ def test_any_address_can_be_said_to_speak_messages(owner_client: Client) -> None
     owner_client.post("/providers/new/", form)
     assert Provider.objects.get(name="Gateway").wire == "anthropic"
     assert owner_client.post("/providers/new/", form | {"name": "b", "wire": "smoke"}).status_code == 422
+
+
+def test_refused_address_is_not_written_back(owner_client: Client) -> None:
+    for address in (
+        "https://x.test/sk-planted-key/v1",
+        "https://u:planted@x.test",
+        "https://x.test/0planted0?a=planted",
+    ):
+        answer = owner_client.post("/providers/new/", {"name": "a", "base_url": address, "key": "0planted0"})
+
+        assert answer.status_code == 422
+        assert "is shown and stored" in answer.content.decode()
+        assert "planted" not in answer.content.decode()
+
+
+def test_stored_row_with_a_key_in_its_address_is_shown_masked(owner_client: Client) -> None:
+    provider = make_provider("Old", base_url="https://u:planted@x.test/sk-planted-key/v1?k=planted")
+    model = make_model(provider=provider)
+    config = make_config(make_run(), model)
+    Probe.objects.create(model=model, provider=provider, kind="first_use", state="done", base_url=provider.base_url)
+    probe = Probe.objects.get()
+    paths = ["/providers/", f"/providers/{provider.pk}/", f"/probes/{probe.pk}/", f"/decide/settings/{config.pk}/"]
+
+    for path in paths:
+        text = owner_client.get(path).content.decode()
+        assert "planted" not in text, path
+        assert "x.test/**************/v1" in text, path
+
+
+def test_masked_address_that_is_sent_back_is_refused(owner_client: Client) -> None:
+    provider = make_provider("Old", base_url="https://x.test/sk-planted-key/v1")
+    form = {"name": "Renamed", "base_url": "https://x.test/**************/v1"}
+
+    answer = owner_client.post(f"/providers/{provider.pk}/", form)
+
+    assert (answer.status_code, "looks like a key" in answer.content.decode()) == (422, True)
+    provider.refresh_from_db()
+    assert (provider.name, provider.base_url) == ("Old", "https://x.test/sk-planted-key/v1")

@@ -14,6 +14,7 @@ from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.lab.secrets.extra_headers import FIELDS as HEADER_FIELDS
 from toolbench.lab.secrets.extra_headers import change_headers, secret_names
 from toolbench.lab.secrets.keys import KeyNotInEnvironment, KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.lab.secrets.known_secrets import environment_secrets, known_secrets
 
 KEY = f"{PREFIX}API_KEY"
 _HEADERS = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
@@ -52,16 +53,17 @@ def _bring(provider: Provider, environment: Mapping[str, str]) -> list[str]:
 def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
     said: JsonObject = {}
     if f"{PREFIX}BASE_URL" in environment:
-        said["base_url"] = _address(environment[f"{PREFIX}BASE_URL"], provider)
+        said["base_url"] = _address(environment, provider)
     if f"{PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{PREFIX}API_PREFIX"].strip()
-        if trouble := prefix_trouble(said["api_prefix"]):
+        if trouble := prefix_trouble(said["api_prefix"], known_secrets(provider, environment_secrets(environment))):
             raise EvalRefused(f"{PREFIX}API_PREFIX cannot be used. {trouble}")
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
 
 
-def _address(text: str, provider: Provider) -> str:
-    trouble = address_trouble(text)
+def _address(environment: Mapping[str, str], provider: Provider) -> str:
+    text = environment[f"{PREFIX}BASE_URL"]
+    trouble = address_trouble(text, known_secrets(provider, environment_secrets(environment)))
     bound = provider.key_encrypted is not None or secret_names(provider.header_names)
     if not trouble and bound and not same_place(text, provider.base_url):
         trouble = f"It leads to another host than the stored key or headers of {provider.name}: edit that on its page."

@@ -19,6 +19,7 @@ from toolbench.lab.planning.refusals import FieldsRefused
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.secrets.extra_headers import change_headers, kept_names, secret_names
 from toolbench.lab.secrets.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
+from toolbench.lab.secrets.known_secrets import known_secrets
 from toolbench.lab.trials.finishing import end_orphans, finish_runs
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers import listing
@@ -156,9 +157,14 @@ def _has_key(provider: Provider) -> bool:
 def _check(wish: Connection, provider: Provider) -> None:
     secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
     kind = [("template", _kind_trouble(wish, provider)), ("wire", _wire_trouble(wish, provider))]
-    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish)]
+    known = known_secrets(provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _hidden(wish))))
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish, known)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)
+
+
+def _hidden(wish: Connection) -> tuple[object, ...]:
+    return tuple(wish.headers[name] for name in secret_names(wish.headers))
 
 
 def _kind_trouble(wish: Connection, provider: Provider) -> str:
@@ -211,11 +217,11 @@ def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
     return not address_trouble(wish.base_url) and not same_place(provider.base_url, wish.base_url)
 
 
-def _troubles(wish: Connection) -> Iterator[tuple[str, str]]:
+def _troubles(wish: Connection, held: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """A sentence by field, "" where nothing is wrong."""
     simulated = wish.template == SIMULATED
-    yield "base_url", "" if simulated else address_trouble(wish.base_url) or in_disguise(wish.base_url)
-    yield "api_prefix", prefix_trouble(wish.api_prefix)
+    yield "base_url", "" if simulated else address_trouble(wish.base_url, held) or in_disguise(wish.base_url)
+    yield "api_prefix", prefix_trouble(wish.api_prefix, held)
     known = simulated or not wish.template or wish.template in all_templates()
     yield "template", "" if known else f"There is no template {wish.template}."
     yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."

@@ -8,10 +8,12 @@ from itertools import groupby
 from django.db.models import Count, Q
 
 from toolbench.engine.policy.presets import preset_description
+from toolbench.lab.connections.addresses import shown_address
 from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 from toolbench.lab.probes.capabilities import get_effective
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.lab.secrets.known_secrets import known_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,11 @@ class ProviderLine:
     says: str
     models: int
     runs: int = 0
+
+    @property
+    def address(self) -> str:
+        """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
+        return shown_address(self.provider.base_url, known_secrets(self.provider)) or self.provider.service
 
     @property
     def own(self) -> bool:

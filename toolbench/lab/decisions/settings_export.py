@@ -7,6 +7,8 @@ from urllib.parse import urlsplit, urlunsplit
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
+from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.providers.address_keys import mask_address
 
 UNNAMED_KEY = "API_KEY"
 NO_ADDRESS = "http://127.0.0.1"
@@ -67,4 +69,5 @@ def _address(config: RunConfig) -> str:
         served = ServiceAddress.objects.filter(name=config.service).first()
         base = served.url if served else NO_ADDRESS
     parts = urlsplit(base)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return mask_address(bare, known_secrets(config.provider) if config.provider else ())

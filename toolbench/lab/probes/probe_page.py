@@ -8,7 +8,9 @@ from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.capabilities import learned_by
+from toolbench.lab.secrets.known_secrets import environment_secrets
 from toolbench.lab.steps.code_lines import Code, code_of
+from toolbench.providers.address_keys import mask_address
 from toolbench.providers.probing.conformance import QUESTIONS, TITLES
 
 MARKS = {"passed": "pass", "failed": "fail", "unknown": "na"}
@@ -47,6 +49,11 @@ class ProbePage:
     cost: float | None
     proposal: Proposal
     shown: Shown | None
+
+    @property
+    def address(self) -> str:
+        """Where it was asked, with stars for what may be a key in a row of an earlier version."""
+        return mask_address(self.probe.base_url, environment_secrets())
 
     @property
     def live(self) -> bool:

@@ -18,6 +18,7 @@ from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.steps.facts import column_text
 from toolbench.lab.trials.claiming import hold_slots
+from toolbench.providers.address_keys import mask_address
 from toolbench.providers.probing.checks import ProbeCheck, learned
 from toolbench.providers.recording import ExchangeStep
 
@@ -107,7 +108,7 @@ def finish(
         latency_ms=first.duration_ms if first else None,
         raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
         learned=learned(checks).known(),
-        base_url=column_text(address, 300),
+        base_url=column_text(mask_address(address), 300),
         engine_version=engine_version(),
     )
 

@@ -17,6 +17,8 @@ from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.reports.report_labels import ConfigLabel
 from toolbench.lab.reports.report_rates import alone, rates_of, why_not_pooled
 from toolbench.lab.reports.report_trial import reads_tags
+from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.providers.address_keys import mask_address
 
 SAMPLES = 3
 BEST_EFFORT = "best_effort"
@@ -177,7 +179,8 @@ def _address(reports: Sequence[ConfigReport]) -> JsonObject:
     if only is None or not only.base_url:
         return {"base_url": None, "api_prefix": None}
     parts = urlsplit(only.base_url)
-    return {"base_url": parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), "api_prefix": only.api_prefix}
+    base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return {"base_url": mask_address(base, known_secrets(only)), "api_prefix": only.api_prefix}
 
 
 def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:

@@ -6,10 +6,12 @@ from urllib.parse import urlsplit
 
 from django import forms
 
+from toolbench.lab.connections.addresses import shown_address
 from toolbench.lab.connections.connecting import Connection, templates
 from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.connections.simulated import TITLE
 from toolbench.lab.models import Provider
+from toolbench.lab.secrets.known_secrets import known_secrets
 from toolbench.web.forms.json_object import JsonObjectField
 
 _ROWS = {"rows": 3, "spellcheck": "false"}
@@ -22,13 +24,22 @@ class SecretTextarea(forms.Textarea):
         return None
 
 
+class AddressInput(forms.TextInput):
+    """What looks like a key is written back as stars, and so is a key of `known`."""
+
+    known: tuple[str, ...] = ()
+
+    def format_value(self, value: Any) -> str | None:
+        return shown_address(str(value), self.known) if value else None
+
+
 class ProviderForm(forms.Form):
     """A template fills what is left blank. A blank key leaves a stored one as it is; stored headers are shown by their
     names, to be replaced by writing them again or to be removed."""
 
     template = forms.ChoiceField(required=False, label="Template")
     name = forms.CharField(required=False, max_length=80, label="Name")
-    base_url = forms.CharField(required=False, max_length=300, label="Base URL")
+    base_url = forms.CharField(required=False, max_length=300, label="Base URL", widget=AddressInput())
     api_prefix = forms.CharField(required=False, max_length=60, label="Prefix")
     wire = forms.ChoiceField(required=False, label="API", choices=[("", "The template’s own"), *Provider.Wire.choices])
     key = forms.CharField(
@@ -51,6 +62,9 @@ class ProviderForm(forms.Form):
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        address = self.fields["base_url"].widget
+        assert isinstance(address, AddressInput)
+        address.known = known_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         stored = self.fields["remove_headers"]
         assert isinstance(stored, forms.MultipleChoiceField)
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
