@@ -20,12 +20,14 @@ from toolbench.engine.events import (
     ToolResult,
 )
 from toolbench.engine.loop.loop import Loop, LoopPlan, run_loop
-from toolbench.engine.messages import Message, Turn
+from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.values import light
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.exchange import Exchange
+from toolbench.providers.line import masker_of
+from toolbench.providers.live_masking import LiveMasker
 from toolbench.providers.outcomes import classify_unread, failure
 from toolbench.providers.recording import Gate, Recorder
 from toolbench.providers.retrying import wait_seconds
@@ -69,13 +71,13 @@ async def drive(plan: LoopPlan, world: World) -> Ended:
     try:
         async with limit:
             with world.cancelled.ending(limit):
-                return await trial.run(loop)
+                return trial.masked(await trial.run(loop))
     except TimeoutError:
         if not limit.expired():
             raise
-        return _stop(loop, trial.interruption())
+        return trial.masked(_stop(loop, trial.interruption()))
     except Stopped as stopped:
-        return _stop(loop, stopped.reason)
+        return trial.masked(_stop(loop, stopped.reason))
 
 
 def _stop(loop: Loop, reason: StopReason) -> Ended:
@@ -98,6 +100,8 @@ class _Trial:
         self._tools_started: dict[str, float] = {}
         self._open: Exchange | None = None  # whose pieces are heard
         self._attempt = 1
+        self._masker = masker_of(world.endpoint)
+        self._live = LiveMasker(self._masker)
 
     def listen(self, event: Event) -> None:
         """Passes events on; a piece of a streamed answer with the number of the attempt it belongs to."""
@@ -105,11 +109,22 @@ class _Trial:
             if self._open is None or self._open.heard is None:
                 return
             self._open.understood(call=bool(event.data.get("closed")))
-            event = replace(event, data={**event.data, "attempt": self._attempt})
+            if self._world.emit is not None:
+                self._tell_delta(event.turn, self._live.mask(event.data))
+            return
         if event.type == "tool_call_end":
             self._results.append((event.turn, event.data["result"]))
         if self._world.emit is not None:
             self._world.emit(event)
+
+    def _tell_delta(self, turn: int, data: JsonObject) -> None:
+        if self._world.emit is not None:
+            self._world.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt}))
+
+    def _tell_rest(self, turn: int) -> None:
+        """Tells what was held back of an answer that is over."""
+        for data in self._live.rest():
+            self._tell_delta(turn, data)
 
     def interruption(self) -> StopReason:
         """Why the limit has passed."""
@@ -127,6 +142,12 @@ class _Trial:
         except StopIteration as end:
             ended: Ended = end.value
             return ended
+
+    def masked(self, ended: Ended) -> Ended:
+        """What is told of the end, as a text that several answers make may hold what none of them does."""
+        final_text, message = self._masker.mask_value((ended.final_text, ended.message))
+        same = final_text is ended.final_text and message is ended.message
+        return ended if same else replace(ended, final_text=final_text, message=message)
 
     async def _ask(self, ask: Ask) -> Turn | Failed:
         number, backoff_ms, reason = 1, 0.0, ""
@@ -160,19 +181,21 @@ class _Trial:
         """One attempt, written down, also when it is cut off. A streamed answer is read while it comes."""
         exchange = self._open = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
         self._attempt = attempt.number
+        self._live = LiveMasker(exchange.line.masker)
         if ask.request.stream:
             exchange.heard = ask.decoder.feed
         try:
             await self._world.door.carry(exchange)
         except asyncio.CancelledError:
             partial = _broken_off(ask, exchange)
+            self._tell_rest(ask.request.turn)
             self._log.exchange(attempt, exchange, read=self._cut_off(exchange), partial=partial)
             raise
         error = exchange.error()
         partial = _broken_off(ask, exchange) if error else {}
         read = _refused(ask, error) if error else _read(ask, exchange)
-        self._log.exchange(attempt, exchange, read=read, partial=partial)
-        return exchange, read
+        self._tell_rest(ask.request.turn)
+        return exchange, self._log.exchange(attempt, exchange, read=read, partial=partial)
 
     def _cut_off(self, exchange: Exchange) -> ExchangeError:
         """Why an exchange was cut off: by the trial's limit, or because this task is being stopped."""
@@ -181,7 +204,7 @@ class _Trial:
         return failure("cancelled", "The worker was stopped while the request was under way.", status=exchange.status)
 
     async def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
-        outcomes = await run_calls(wanted, self._world.call_tool, self._log.now_ms)
+        outcomes = self._masker.mask_value(await run_calls(wanted, self._world.call_tool, self._log.now_ms))
         for call, outcome in zip(wanted.calls, outcomes, strict=True):
             self._tools_started[call.id] = outcome.started_ms
         return outcomes

@@ -47,7 +47,7 @@ class Exchange:
     _body_masked: bool = False
 
     def __post_init__(self) -> None:
-        self.request_body = self.line.masker.mask(self.sent_body or b"")
+        self.request_body = self.line.masker.mask_body(self.sent_body or b"", parts=False)
         self.started = self.ended = self.clock()
 
     def request(self) -> httpx.Request:
@@ -111,7 +111,7 @@ class Exchange:
         """The body as far as it came; to be read once nothing more comes."""
         if self._body is None:
             received = b"".join(self._pieces)
-            self._body = self.line.masker.mask(received)
+            self._body = self.line.masker.mask_body(received)
             self._body_masked = self._body is not received
         return self._body
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import httpx
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.address_keys import find_keys
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.masking import Masker, masker_for
 
@@ -46,14 +45,18 @@ class Line:
 def line_to(endpoint: Endpoint, path: str) -> Line:
     """The line to `path` at this endpoint; asking twice gives the same one. Extra headers win over ours."""
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
-    return _line(endpoint.url(path), endpoint.key, endpoint.wire, extra, endpoint.timeouts)
+    return _line(endpoint.url(path), endpoint.base_url, endpoint.key, endpoint.wire, extra, endpoint.timeouts)
+
+
+def masker_of(endpoint: Endpoint) -> Masker:
+    """The masker for all that this endpoint's secrets may stand in."""
+    return line_to(endpoint, "").masker
 
 
 @functools.lru_cache(maxsize=256)
-def _line(url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
+def _line(url: str, base_url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
     headers = _FIXED_HEADERS | _introduction(key, wire) | dict(extra)
-    # A row of an earlier version may have a key in its base URL: it is hidden as the value of a header would be.
-    masker = masker_for(key, (*extra, *((f"address {part}", part) for part in find_keys(url))))
+    masker = masker_for(key, extra, base_url)
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return Line(
         url=url,

@@ -3,8 +3,20 @@
 import functools
 import re
 from collections.abc import Iterable
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.answer_texts import joined_parts, texts_of
+from toolbench.providers.masked_values import texts_in, with_texts
+from toolbench.providers.secret_spellings import Spellings, overwrite
+
+_KEY_LIKE = re.compile(
+    r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|^(?:sk|pk|rk|key|token|secret|gsk|hf|nvapi|xai)[-_].{6,}"
+)
+Value = TypeVar("Value")
 
 SHORTEST_SECRET = 8  # a shorter key ("ollama") is also an ordinary word: it is masked in its header only
 
@@ -15,31 +27,55 @@ _OPEN_HEADERS = re.compile(
     r"|openai-organization|openai-project|referer|user-agent|x-title",
     re.IGNORECASE,
 )
-_ANY_ESCAPE = re.compile(rb"\\")
 
 
 class Masker:
-    """Knows the secrets of one endpoint, each also in JSON's escapes (nested ones too), where a text can be read in
-    two ways. `headers` are the lower-case names of those that carry them."""
+    """Knows the secrets of one endpoint, each in every spelling of `secret_spellings`. `headers` are the lower-case
+    names of those that carry them."""
 
     def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
         self._headers = frozenset(headers)
-        known = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
-        self._plain = tuple(secret.encode("utf-8", "surrogatepass") for secret in known)
-        self._trigger = escapes_of(known) if all(map(_is_ordinary, known)) else _ANY_ESCAPE
-        self._escaped = re.compile(b"|".join(_escaped(secret) for secret in known)) if known else None
+        known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._spellings = Spellings(sorted(known))
+        self._lowered = sorted({secret.lower() for secret in known}, key=len, reverse=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._spellings)
 
     def mask(self, data: bytes) -> bytes:
-        """`data` itself when it holds no secret, else a copy of the same length."""
-        for secret in self._plain:
-            if secret in data:
-                data = data.replace(secret, b"*" * len(secret))
-        if self._escaped is not None and self._trigger.search(data):
-            data = self._escaped.sub(_stars, data)
-        return data
+        """Return `data` itself when it holds no secret, else a copy of the same length."""
+        if not self._spellings.hides_in(data):
+            return data
+        return overwrite(data, self._spellings.spans(data))
+
+    def mask_body(self, data: bytes, *, parts: bool = True) -> bytes:
+        """Mask a body so that JSON stays JSON and a stream keeps its events. With `parts`, also a secret that came in
+        parts: over the events of a stream, over the texts of one field."""
+        if not self._spellings or not (self._spellings.hides_in(data) or (parts and self._comes_in_parts(data))):
+            return data
+        texts = texts_of(data)
+        masked = overwrite(data, texts.sources(self._spellings.spans(texts.joined)))
+        digits = [number for number in texts.numbers if self._spellings.hides_in(data[slice(*number)])]
+        return self.mask(overwrite(masked, digits, b"1"))
+
+    def _comes_in_parts(self, data: bytes) -> bool:
+        joined = joined_parts(data)
+        return self._spellings.hides_in(texts_of(data).joined if joined is None else joined)
 
     def mask_text(self, text: str) -> str:
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def mask_value(self, value: Value) -> Value:
+        """Return `value` itself when no text in it holds a secret, else a copy: of JSON, or of what was parsed."""
+        if not self._spellings or not self._spellings.hides_in(texts_in(value).encode("utf-8", "surrogatepass")):
+            return value
+        return with_texts(value, self.mask_text)
+
+    def split_at_secret(self, text: str) -> tuple[str, str]:
+        """Return the masked text in two: what may be shown, and an end with which a secret may begin."""
+        encoded = self.mask_text(text).encode("utf-8", "surrogatepass")
+        at = self._spellings.begins_at(encoded)
+        return encoded[:at].decode("utf-8", "surrogatepass"), encoded[at:].decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
         """A copy in which headers that carry secrets are overwritten whole: those of this endpoint, and what a name
@@ -48,9 +84,15 @@ class Masker:
         together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
         clean = self.mask(together) is together
         return {
-            name: "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
+            self._name(name): "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
             for name, text in texts.items()
         }
+
+    def _name(self, name: str) -> str:
+        """Return a header's name with secrets overwritten; they are in lower case, as names are."""
+        for secret in self._lowered:
+            name = name.replace(secret, "*" * len(secret))
+        return name
 
     def _is_secret(self, name: str) -> bool:
         return name.lower() in self._headers or _named_secret(name)
@@ -66,39 +108,28 @@ def _named_secret(name: str) -> bool:
     return _SECRET_HEADER.search(name) is not None
 
 
-def _is_ordinary(secret: str) -> bool:
-    return secret.isascii() and not set(secret) & {'"', "\\"}
-
-
-def escapes_of(secrets: Iterable[str]) -> re.Pattern[bytes]:
-    """Return a pattern for the escapes that can stand for a character of ordinary secrets.
-
-    A body without such an escape, and most have none, needs no search for escaped secrets."""
-    characters = sorted(set().union(*secrets))
-    codes = "|".join(f"{ord(character):02x}" for character in characters)
-    return re.compile(rb"\\(?:u00(?i:%s)%s)" % (codes.encode(), b"|/" if "/" in characters else b""))
-
-
-def _stars(match: re.Match[bytes]) -> bytes:
-    return b"*" * len(match.group())
-
-
-def _escaped(secret: str) -> bytes:
-    """Return a pattern for the secret with any of its characters written as a JSON escape.
-
-    Each way to write a character begins with one byte: so the search jumps to where a secret can begin."""
-    return b"".join(_spellings(character) for character in secret)
-
-
-def _spellings(character: str) -> bytes:
-    plain = re.escape(character.encode("utf-8", "surrogatepass"))
-    units = character.encode("utf-16-be", "surrogatepass")
-    escapes = b"".join(rb"\\\\{0,3}u(?i:%s)" % units[at : at + 2].hex().encode() for at in range(0, len(units), 2))
-    return rb"(?:%s|%s|\\\\{0,3}%s)" % (plain, escapes, plain)
-
-
-def masker_for(key: str, headers: Iterable[tuple[str, str]]) -> Masker:
-    """The masker for an endpoint's key and for what its extra headers carry, but for those known to be no secret."""
+def masker_for(key: str, headers: Iterable[tuple[str, str]], base_url: str = "") -> Masker:
+    """The masker for an endpoint's key, for what its extra headers carry, but for those known to be no secret, and for
+    the secrets in its address."""
     secret = {name.lower(): value for name, value in headers if not is_open(name)}
     credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
-    return Masker([key, *secret.values(), *credentials], secret)
+    return Masker([key, *secret.values(), *credentials, *secrets_in_url(base_url)], secret)
+
+
+def secrets_in_url(url: str) -> tuple[str, ...]:
+    """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
+    values of its query, and the parts of its path that look like keys."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ()
+    userinfo = parts.netloc.rpartition("@")[0]
+    written = [*userinfo.partition(":")[::2], *(pair.partition("=")[2] for pair in parts.query.split("&"))]
+    written += [segment for segment in parts.path.split("/") if looks_like_key(unquote(segment))]
+    return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
+
+
+def looks_like_key(text: str) -> bool:
+    """Return whether a part of a path looks like a key: a long row of letters with digits, or a name such as `sk-`
+    with something behind it."""
+    return _KEY_LIKE.search(text) is not None

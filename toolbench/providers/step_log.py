@@ -37,10 +37,12 @@ class StepLog:
 
     def exchange(
         self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
-    ) -> None:
+    ) -> Turn | ExchangeError:
         """Writes down one attempt with all that came back, what it was read as, and of an answer that broke off the
-        message as far as it came."""
-        body = exchange.request_body
+        message as far as it came. Returns what it was read as, masked: nothing else of an answer may go on."""
+        body, masker = exchange.request_body, exchange.line.masker
+        parsed, partial = read, partial or {}
+        read, partial = masker.mask_value((read, partial))
         self._recorder.record(
             ExchangeStep(
                 ordinal=self._next(),
@@ -55,7 +57,7 @@ class StepLog:
                 response_body=exchange.body,
                 body_bytes=exchange.body_bytes,
                 body_cut=exchange.cut,
-                masked=exchange.masked,
+                masked=exchange.masked or read is not parsed,
                 started_ms=attempt.started_ms,
                 first_byte_ms=_since_start(exchange, exchange.first_byte),
                 first_token_ms=_since_start(exchange, exchange.first_token),
@@ -66,9 +68,10 @@ class StepLog:
                 error=read if isinstance(read, ExchangeError) else None,
                 turn_read=read if isinstance(read, Turn) else None,
                 chunks=tuple(exchange.chunks),
-                partial=partial or {},
+                partial=partial,
             )
         )
+        return read
 
     def tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
         """Writes down one call with what became of it; a call that never ran took no time."""

@@ -28,6 +28,7 @@ from toolbench.lab.trials.writing import Writer
 from toolbench.providers.cancelling import Cancel
 from toolbench.providers.door import Door
 from toolbench.providers.driving import World, drive
+from toolbench.providers.line import masker_of
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,7 @@ class Try:
         prompt = await self._prompt(plan)
         if prompt.get("tools_dropped"):
             verdict = without_tools(verdict, ended)
+        verdict = masker_of(plan.endpoint).mask_value(verdict)
         driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
         self._end({**self._columns(plan, driven), **prompt})
         return True

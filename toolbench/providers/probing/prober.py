@@ -179,7 +179,11 @@ class Prober:
         if error is None and path == self.wire.path:
             turn, error = _read(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
-        log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
+        read = log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
+        if isinstance(read, Turn):
+            turn = read if turn else None
+        else:
+            error = read
         return Reply(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
 
     def record(self, step: AnyStep) -> None:

@@ -1,0 +1,111 @@
+"""Searches anything for planted keys, however they are written. It shares no code with what masks them.
+
+Everything is taken apart with the standard library: JSON and streams of events into their texts, parts of one path
+joined; texts are unescaped, percent-decoded and base64-decoded, again and again; archives are opened."""
+
+import base64
+import binascii
+import html
+import io
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+_DEEP = 5
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{10,}")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([\"\\/'])")
+
+
+class Search:
+    """Knows the canaries. `texts` counts what was looked at."""
+
+    def __init__(self, canaries: Iterable[str]) -> None:
+        self._canaries = tuple(canary.lower() for canary in canaries)
+        self.texts = 0
+
+    def found_in(self, data: bytes) -> bool:
+        """Return whether a canary is in `data` or in anything that `data` says when it is decoded."""
+        if data[:2] == b"PK" and zipfile.is_zipfile(io.BytesIO(data)):
+            return self._in_archive(data)
+        text = data.decode("utf-8", "replace")
+        return self.in_text(text) or any(self.in_text(said) for said in _said(text))
+
+    def in_text(self, text: str) -> bool:
+        """Return whether a canary is in a text or in what it decodes to."""
+        self.texts += 1
+        seen, views = {text}, [text]
+        for _ in range(_DEEP):
+            if any(canary in view.lower() for view in views for canary in self._canaries):
+                return True
+            views = [view for one in views for view in _decoded(one) if view not in seen]
+            seen.update(views)
+        return any(canary in view.lower() for view in views for canary in self._canaries)
+
+    def _in_archive(self, data: bytes) -> bool:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+            return any(self.in_text(name) or self.found_in(archive.read(name)) for name in names)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    if "\\" in text:
+        yield _ESCAPED.sub(_character, text)
+    if "%" in text:
+        yield unquote(text)
+    if "&" in text:
+        yield html.unescape(text)
+    for token in _BASE64.findall(text):
+        yield from _from_base64(token)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match.group(1) or match.group(2)
+    return chr(int(code, 16)) if code else match.group(3)
+
+
+def _from_base64(token: str) -> Iterator[str]:
+    standard = token.replace("-", "+").replace("_", "/")
+    for begin in range(4):
+        part = standard[begin:]
+        try:
+            yield base64.b64decode(part[: len(part) // 4 * 4], validate=True).decode("latin-1")
+        except binascii.Error:
+            continue
+
+
+def _said(text: str) -> Iterator[str]:
+    """Yield the texts of a JSON document or of a stream of events: each, and those of one path joined."""
+    by_path: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    by_name: defaultdict[object, list[str]] = defaultdict(list)
+    for value in _values(text):
+        for path, said in _leaves(value, ()):
+            by_path[path].append(said)
+            by_name[path[-1] if path else ""].append(said)
+    for group in (*by_path.values(), *by_name.values()):
+        yield from dict.fromkeys(("".join(group), *group))
+
+
+def _values(text: str) -> Iterator[Any]:
+    for part in (text, *(line.partition(":")[2] for line in text.splitlines()), *text.splitlines()):
+        if part.strip()[:1] in ("{", "[", '"'):
+            try:
+                yield json.loads(part, strict=False)
+            except (ValueError, RecursionError):
+                continue
+
+
+def _leaves(value: Any, path: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        label = (value["index"],) if isinstance(value.get("index"), int) else ()
+        for key, item in value.items():
+            yield (*path, "key"), str(key)
+            yield from _leaves(item, (*path, *label, key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item, path)

@@ -1,0 +1,68 @@
+"""Masks the texts inside values: what was parsed from an answer, JSON, the columns of a row."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+Value = TypeVar("Value")
+Change = Callable[[str], str]
+
+_SEPARATOR = "\0\n"
+
+
+def texts_in(value: Any) -> str:
+    """Return all texts in `value`, keys and bytes included, in one row with separators between them."""
+    texts: list[str] = []
+    _gather(value, texts)
+    return _SEPARATOR.join(texts)
+
+
+def _gather(value: Any, texts: list[str]) -> None:
+    kind: Any = type(value)
+    if kind is str:
+        texts.append(value)
+    elif kind is dict:
+        for key, item in value.items():
+            texts.append(str(key))
+            _gather(item, texts)
+    elif kind is list or kind is tuple:
+        for item in value:
+            _gather(item, texts)
+    elif kind is bytes:
+        texts.append(value.decode("utf-8", "replace"))
+    elif value is not None:
+        for name in _field_names(kind):
+            _gather(getattr(value, name), texts)
+
+
+def with_texts(value: Value, change: Change) -> Value:
+    """Return `value` with `change` applied to every text in it. Values of unknown types stay as they are."""
+    return cast(Value, _changed(value, change))
+
+
+def _changed(value: Any, change: Change) -> Any:
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) else change(value)
+    if isinstance(value, bytes):
+        return change(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if isinstance(value, dict):
+        return type(value)({_key(key, change): _changed(item, change) for key, item in value.items()})
+    if type(value) in (list, tuple):
+        return type(value)(_changed(item, change) for item in value)
+    kind: Any = type(value)
+    made = {name: _changed(getattr(value, name), change) for name in _field_names(kind)}
+    return kind(**made) if made else value
+
+
+def _key(key: Any, change: Change) -> Any:
+    return change(key) if isinstance(key, str) else key
+
+
+@lru_cache(maxsize=256)
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Return the fields of a dataclass; () for any other type."""
+    if not is_dataclass(kind):
+        return ()
+    return tuple(field.name for field in fields(kind) if field.init)

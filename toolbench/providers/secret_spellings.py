@@ -1,0 +1,216 @@
+"""Finds secrets in bytes in every spelling that this project masks.
+
+The spellings are: plain; with characters written as JSON escapes (nested ones too), percent escapes or character
+entities; as base64 at each of its three alignments in both alphabets; and mixtures of these."""
+
+import base64
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+Span = tuple[int, int]
+
+_DEPTH = 6  # escapes inside escapes are followed this far
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
+    rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
+)
+_ANY_ESCAPE = (b"\\", b"&")
+_RARE_ESCAPE = (
+    b"\\u00",
+    b"\\/",
+    b"\\x",
+    b"&#",
+    b"&amp;",
+)  # all that a secret of `_ORDINARY` characters can hide behind
+_PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
+_ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
+_NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_ESCAPE_BEGUN = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+_ESCAPE_OPEN = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)\Z")
+_LONGEST_SPELLED = 12  # bytes that one character may take in an escape
+_LONGEST_BEGUN = 64  # bytes before a hit in which the escape that it cuts may begin
+
+
+class Spellings:
+    """The spellings of some secrets. An instance without secrets is false and finds nothing."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _needles(secret)))
+        ordinary = all(_ORDINARY.fullmatch(needle) for needle in self.needles)
+        self._signs = _RARE_ESCAPE if ordinary else _ANY_ESCAPE
+        self._firsts = frozenset(needle[0] for needle in self.needles) | frozenset(b"\\%&")
+        self._reach = _LONGEST_SPELLED * max(map(len, self.needles), default=0)
+
+    def __bool__(self) -> bool:
+        return bool(self.needles)
+
+    def hides_in(self, data: bytes) -> bool:
+        """Return whether `data` holds a secret. It takes time in proportion to the size of `data`."""
+        for _ in range(_DEPTH):
+            for needle in self.needles:
+                if needle in data:
+                    return True
+            if not self._is_escaped(data):
+                return False
+            data = _ESCAPE.sub(_meaning_of, data)
+        return any(needle in data for needle in self.needles)
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Return where `data` spells a secret, sorted and without overlaps.
+
+        A span never begins or ends inside an escape, so that overwriting it leaves valid JSON."""
+        found = list(self._plain(data))
+        layers: list[_Layer] = []
+        decoded = data
+        while len(layers) < _DEPTH and self._is_escaped(decoded):
+            layers.append(_Layer(decoded))
+            decoded = layers[-1].decoded
+            for span in self._plain(decoded):
+                for layer in reversed(layers):
+                    span = layer.source(span)
+                found.append(span)
+        return _merged(_whole_escapes(data, span) for span in found)
+
+    def begins_at(self, data: bytes) -> int:
+        """Return where the end of `data` begins that a secret may begin with, the size of `data` for none."""
+        size = len(data)
+        for at in range(max(0, size - self._reach), size):
+            if data[at] in self._firsts and self._may_begin(data[at:]):
+                return at
+        return size
+
+    def _may_begin(self, end: bytes) -> bool:
+        for _ in range(_DEPTH):
+            whole = _ESCAPE_OPEN.sub(b"", end)
+            if any(needle.startswith(whole) for needle in self.needles):
+                return True
+            decoded = _ESCAPE.sub(_meaning_of, end)
+            if decoded == end:
+                return False
+            end = decoded
+        return False
+
+    def _is_escaped(self, data: bytes) -> bool:
+        """Return whether `data` holds an escape behind which a secret can hide."""
+        for sign in self._signs:
+            if sign in data:
+                return True
+        return b"%" in data and _PERCENT.search(data) is not None
+
+    def _plain(self, data: bytes) -> Iterator[Span]:
+        for needle in self.needles:
+            at = data.find(needle)
+            while at >= 0:
+                yield at, at + len(needle)
+                at = data.find(needle, at + 1)
+
+
+class _Layer:
+    """Bytes with one layer of escapes decoded, and where each decoded byte came from."""
+
+    def __init__(self, data: bytes) -> None:
+        pieces: list[bytes] = []
+        self._starts: list[int] = []  # of what escapes mean, in the decoded bytes
+        self._ends: list[int] = []
+        self._sources: list[Span] = []
+        at = size = 0
+        for match in _ESCAPE.finditer(data):
+            meaning = _meaning(match.group())
+            pieces += (data[at : match.start()], meaning)
+            size += match.start() - at
+            self._starts.append(size)
+            size += len(meaning)
+            self._ends.append(size)
+            self._sources.append(match.span())
+            at = match.end()
+        self.decoded = b"".join((*pieces, data[at:]))
+
+    def source(self, span: Span) -> Span:
+        """Return the span of the encoded bytes from which a span of the decoded ones came."""
+        return self._source(span[0])[0], self._source(span[1] - 1)[1]
+
+    def _source(self, at: int) -> Span:
+        place = bisect_right(self._starts, at) - 1
+        if place < 0:
+            return at, at + 1
+        if at < self._ends[place]:
+            return self._sources[place]
+        moved = self._sources[place][1] + at - self._ends[place]
+        return moved, moved + 1
+
+
+def overwrite(data: bytes, spans: Iterable[Span], sign: bytes = b"*") -> bytes:
+    """Return a copy of `data` of the same length with the spans filled with `sign`."""
+    copy = bytearray(data)
+    for start, end in spans:
+        copy[start:end] = sign * (end - start)
+    return bytes(copy)
+
+
+def _needles(secret: str) -> Iterator[bytes]:
+    """Yield what is searched for in every layer: the secret, what is left of it when its own escapes are decoded, and
+    its base64. Of base64 only the characters that the secret alone determines are searched for."""
+    plain = secret.encode("utf-8", "surrogatepass")
+    yield plain
+    decoded = plain
+    for _ in range(_DEPTH):
+        decoded = _ESCAPE.sub(_meaning_of, decoded)
+    yield decoded
+    for before in range(3):
+        first, end = -(-before * 8 // 6), (before + len(plain)) * 8 // 6
+        standard = base64.b64encode(b"\0" * before + plain)[first:end]
+        yield standard
+        yield standard.translate(bytes.maketrans(b"+/", b"-_"))
+
+
+def _meaning_of(match: re.Match[bytes]) -> bytes:
+    return _meaning(match.group())
+
+
+@functools.lru_cache(maxsize=4096)
+def _meaning(escape: bytes) -> bytes:
+    """Return the bytes that an escape stands for; those of one that stands for no character are its own."""
+    if escape[:1] == b"%":
+        return bytes((int(escape[1:], 16),))
+    if escape[:1] == b"&":
+        return _entity(escape)
+    if escape[1:2] == b"u":
+        units = bytes.fromhex(escape.replace(b"\\u", b"").decode())
+        return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
+    if escape[1:2] == b"x":
+        return chr(int(escape[2:], 16)).encode()
+    return _LETTERS.get(escape[1:], escape[1:])
+
+
+def _entity(entity: bytes) -> bytes:
+    name = entity[1:-1]
+    if name[:1] != b"#":
+        return _NAMED[name]
+    code = int(name[2:], 16) if name[1:2] in b"xX" else int(name[1:])
+    return chr(code).encode("utf-8", "surrogatepass") if code < 0x110000 else entity
+
+
+def _whole_escapes(data: bytes, span: Span) -> Span:
+    """Return the span with the escapes that it would cut in two."""
+    start, end = span
+    head = max(0, start - _LONGEST_BEGUN)
+    if cut := _ESCAPE_BEGUN.search(data[head:start]):
+        start = head + cut.start()
+    last = data[start:end]
+    backslashes = len(last) - len(last.rstrip(b"\\"))
+    if backslashes % 2 and end < len(data):
+        end += 5 if data[end : end + 1] == b"u" else 1
+    return start, min(end, len(data))
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
