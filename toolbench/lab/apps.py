@@ -8,5 +8,9 @@ class LabConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Loads the Celery app: without it the web process would publish to Celery's default broker."""
+        """Loads the Celery app: without it the web process would publish to Celery's default broker. From here on no
+        log holds a key."""
         import toolbench.celery  # noqa: F401
+        from toolbench.lab.secrets.log_masking import install
+
+        install()

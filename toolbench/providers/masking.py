@@ -108,12 +108,36 @@ def _named_secret(name: str) -> bool:
     return _SECRET_HEADER.search(name) is not None
 
 
+class _InUse:
+    """All secrets that this process has made a masker for."""
+
+    def __init__(self) -> None:
+        self._secrets: frozenset[str] = frozenset()
+        self.masker = Masker(())
+
+    def add(self, secrets: frozenset[str]) -> None:
+        if not secrets <= self._secrets:
+            self._secrets |= secrets
+            self.masker = Masker(self._secrets)
+
+
+_in_use = _InUse()
+
+
+def mask_in_use(text: str) -> str:
+    """Mask every secret that `masker_for` was given in this process, for texts such as log records that belong to no
+    endpoint."""
+    return _in_use.masker.mask_text(text)
+
+
 def masker_for(key: str, headers: Iterable[tuple[str, str]], base_url: str = "") -> Masker:
     """The masker for an endpoint's key, for what its extra headers carry, but for those known to be no secret, and for
     the secrets in its address."""
     secret = {name.lower(): value for name, value in headers if not is_open(name)}
     credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
-    return Masker([key, *secret.values(), *credentials, *secrets_in_url(base_url)], secret)
+    secrets = frozenset((key, *secret.values(), *credentials, *secrets_in_url(base_url)))
+    _in_use.add(secrets)
+    return Masker(secrets, secret)
 
 
 def secrets_in_url(url: str) -> tuple[str, ...]:

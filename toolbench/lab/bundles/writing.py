@@ -5,8 +5,9 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import IO
+from typing import IO, TypeVar
 
+from django.db.models import BinaryField, Model
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
@@ -28,14 +29,15 @@ from toolbench.lab.bundles.manifest import (
 )
 from toolbench.lab.bundles.pages import STYLE, TrialLine, index_page, style, trace_page, trial_line
 from toolbench.lab.bundles.planned import plans_json
-from toolbench.lab.bundles.redacting import known_secrets
 from toolbench.lab.bundles.rows import row_json
 from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.reports.pieces import Written, in_pieces, whole
 from toolbench.lab.reports.report_json import json_bytes
+from toolbench.lab.secrets.known_secrets import known_secrets
 from toolbench.providers.masking import Masker
 
+Row = TypeVar("Row", bound=Model)
 _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
 
 
@@ -68,7 +70,7 @@ class _Open:
     members: dict[str, Member] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> None:
-        masked = self.masker.mask(content)
+        masked = self.masker.mask_body(content, parts=False)
         self.members[name] = member_of(masked)
         self.put(name, masked)
 
@@ -85,7 +87,7 @@ def _write(out: _Open, chosen: Chosen) -> Written[Manifest]:
     places = _Places.of(chosen)
     listed: list[TrialLine] = []
     for number, trial in enumerate(chosen.trials(), start=1):
-        steps = tuple(_masked(step, out.masker) for step in trial.steps.all())
+        steps = _masked(trial, out.masker)
         out.add(trial_member(number), json_text(places.trial(trial, steps)))
         out.add(trace_member(number), trace_page(chosen.run, trial, steps, number))
         listed.append(trial_line(trial, number))
@@ -103,7 +105,7 @@ def _write(out: _Open, chosen: Chosen) -> Written[Manifest]:
         evidence=evidence_hash(out.members),
     )
     out.add(INDEX, index_page(chosen, lines, listed, manifest))
-    out.put(MANIFEST, out.masker.mask(manifest.text()))
+    out.put(MANIFEST, out.masker.mask_body(manifest.text(), parts=False))
     return manifest
 
 
@@ -142,13 +144,21 @@ def _run(chosen: Chosen) -> JsonObject:
     }
 
 
-def _masked(step: Step, masker: Masker) -> Step:
-    """The step with its bytes searched once more for every key known now."""
-    body = step.body if hasattr(step, "body") else StepBody(step=step)
-    body.request, body.response, body.facts = (
-        masker.mask(bytes(part)) for part in (body.request, body.response, body.facts)
-    )
-    return step
+def _masked(trial: Trial, masker: Masker) -> tuple[Step, ...]:
+    """Search the bytes of the trial and of its steps once more for every key known now. Returns the steps."""
+    steps = tuple(trial.steps.all())
+    for step in steps:
+        step.body = _masked_bytes(step.body if hasattr(step, "body") else StepBody(step=step), masker)
+    _masked_bytes(trial, masker)
+    return steps
+
+
+def _masked_bytes(row: Row, masker: Masker) -> Row:
+    """Mask bytes before they are packed, since base64 is no place for stars."""
+    for column in row._meta.concrete_fields:
+        if isinstance(column, BinaryField) and (value := getattr(row, column.name)):
+            setattr(row, column.name, masker.mask_body(bytes(value)))
+    return row
 
 
 def _source(run: Run) -> JsonObject:

@@ -14,7 +14,7 @@ from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.lab.secrets.extra_headers import FIELDS as HEADER_FIELDS
 from toolbench.lab.secrets.extra_headers import change_headers, secret_names
 from toolbench.lab.secrets.keys import KeyNotInEnvironment, KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.lab.secrets.known_secrets import environment_secrets, known_secrets
+from toolbench.lab.secrets.provider_secrets import environment_secrets, provider_secrets
 
 KEY = f"{PREFIX}API_KEY"
 _HEADERS = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
@@ -56,14 +56,14 @@ def _named(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
         said["base_url"] = _address(environment, provider)
     if f"{PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{PREFIX}API_PREFIX"].strip()
-        if trouble := prefix_trouble(said["api_prefix"], known_secrets(provider, environment_secrets(environment))):
+        if trouble := prefix_trouble(said["api_prefix"], provider_secrets(provider, environment_secrets(environment))):
             raise EvalRefused(f"{PREFIX}API_PREFIX cannot be used. {trouble}")
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
 
 
 def _address(environment: Mapping[str, str], provider: Provider) -> str:
     text = environment[f"{PREFIX}BASE_URL"]
-    trouble = address_trouble(text, known_secrets(provider, environment_secrets(environment)))
+    trouble = address_trouble(text, provider_secrets(provider, environment_secrets(environment)))
     bound = provider.key_encrypted is not None or secret_names(provider.header_names)
     if not trouble and bound and not same_place(text, provider.base_url):
         trouble = f"It leads to another host than the stored key or headers of {provider.name}: edit that on its page."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
-from toolbench.lab.secrets.known_secrets import environment_secrets
+from toolbench.lab.secrets.provider_secrets import environment_secrets
 from toolbench.providers.address_keys import find_keys, mask_address
 
 REFUSED = (

@@ -19,7 +19,7 @@ from toolbench.lab.planning.refusals import FieldsRefused
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.secrets.extra_headers import change_headers, kept_names, secret_names
 from toolbench.lab.secrets.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
-from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.lab.trials.finishing import end_orphans, finish_runs
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers import listing
@@ -157,7 +157,7 @@ def _has_key(provider: Provider) -> bool:
 def _check(wish: Connection, provider: Provider) -> None:
     secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
     kind = [("template", _kind_trouble(wish, provider)), ("wire", _wire_trouble(wish, provider))]
-    known = known_secrets(provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _hidden(wish))))
+    known = provider_secrets(provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _hidden(wish))))
     troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish, known)]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
         raise ConnectRefused(errors)

@@ -13,7 +13,7 @@ from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 from toolbench.lab.probes.capabilities import get_effective
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.provider_secrets import provider_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ProviderLine:
     @property
     def address(self) -> str:
         """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
-        return shown_address(self.provider.base_url, known_secrets(self.provider)) or self.provider.service
+        return shown_address(self.provider.base_url, provider_secrets(self.provider)) or self.provider.service
 
     @property
     def own(self) -> bool:

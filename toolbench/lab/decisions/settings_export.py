@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
-from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.providers.address_keys import mask_address
 
 UNNAMED_KEY = "API_KEY"
@@ -70,4 +70,4 @@ def _address(config: RunConfig) -> str:
         base = served.url if served else NO_ADDRESS
     parts = urlsplit(base)
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return mask_address(bare, known_secrets(config.provider) if config.provider else ())
+    return mask_address(bare, provider_secrets(config.provider) if config.provider else ())

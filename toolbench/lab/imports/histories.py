@@ -11,10 +11,10 @@ from django.db.models import Count, Min
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.intervals import Part
 from toolbench.evals.statistics.pooling import pool
-from toolbench.lab.bundles.redacting import known_secrets
 from toolbench.lab.counts.rates import Rate, pooled_rate, rate_of
 from toolbench.lab.imports.history_lines import HistoryRefused, TurnLine, read_lines
 from toolbench.lab.models import History, HistoryTurn
+from toolbench.lab.secrets.known_secrets import known_secrets
 from toolbench.lab.steps.facts import column_text
 from toolbench.providers.masking import Masker
 

@@ -8,7 +8,7 @@ from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.capabilities import learned_by
-from toolbench.lab.secrets.known_secrets import environment_secrets
+from toolbench.lab.secrets.provider_secrets import environment_secrets
 from toolbench.lab.steps.code_lines import Code, code_of
 from toolbench.providers.address_keys import mask_address
 from toolbench.providers.probing.conformance import QUESTIONS, TITLES

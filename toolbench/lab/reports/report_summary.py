@@ -17,7 +17,7 @@ from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.reports.report_labels import ConfigLabel
 from toolbench.lab.reports.report_rates import alone, rates_of, why_not_pooled
 from toolbench.lab.reports.report_trial import reads_tags
-from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.providers.address_keys import mask_address
 
 SAMPLES = 3
@@ -180,7 +180,7 @@ def _address(reports: Sequence[ConfigReport]) -> JsonObject:
         return {"base_url": None, "api_prefix": None}
     parts = urlsplit(only.base_url)
     base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return {"base_url": mask_address(base, known_secrets(only)), "api_prefix": only.api_prefix}
+    return {"base_url": mask_address(base, provider_secrets(only)), "api_prefix": only.api_prefix}
 
 
 def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:

@@ -1,28 +1,39 @@
-"""Secrets that are known here, so that none of them is taken where it would be shown."""
+"""All secrets that this installation knows now. What leaves the machine is searched for them once more."""
 
 import os
-import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from toolbench.lab.models import Provider
-from toolbench.lab.secrets.extra_headers import secret_names
+from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
-
-_NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-
-
-def environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the values of variables whose names end as those of keys do."""
-    return tuple(value.strip() for name, value in environment.items() if _NAMES.search(name) and value.strip())
+from toolbench.providers.masking import Masker, is_open, secrets_in_url
 
 
-def known_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets of the environment, those of the provider, and those that were typed for it."""
-    secrets = [*environment_secrets(), *typed]
-    with suppress(KeyUnavailable):
-        secrets.append(endpoint_key(provider))
-    with suppress(KeyUnavailable):
-        headers = endpoint_headers(provider)
-        secrets.extend(str(headers[name]) for name in secret_names(headers))
-    return tuple(word for secret in secrets for word in {secret.strip(), *secret.split()} if word)
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """`unread` names the providers whose stored key cannot be unlocked now, so that it could not be searched for."""
+
+    masker: Masker
+    unread: tuple[str, ...]
+
+
+def known_secrets(further: Iterable[str] = ()) -> Redaction:
+    """Return a masker for the keys, secret headers and secret parts of addresses of all providers, the keys of the
+    local servers, and `further` secrets."""
+    secrets: list[str] = [*further]
+    secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
+    unread: list[str] = []
+    for provider in Provider.objects.all():
+        secrets += secrets_in_url(provider.base_url)
+        try:
+            secrets += _secrets_of(provider)
+        except KeyUnavailable:
+            if provider.key_source != Provider.KeySource.ENVIRONMENT or provider.key_env in os.environ:
+                unread.append(provider.name)
+    return Redaction(Masker(secrets), tuple(unread))
+
+
+def _secrets_of(provider: Provider) -> list[str]:
+    values = [str(value) for name, value in endpoint_headers(provider).items() if not is_open(name)]
+    tokens = [value.partition(" ")[2].strip() for value in values]
+    return [secret for secret in (endpoint_key(provider), *values, *tokens) if secret]

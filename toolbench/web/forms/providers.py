@@ -11,7 +11,7 @@ from toolbench.lab.connections.connecting import Connection, templates
 from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
 from toolbench.lab.connections.simulated import TITLE
 from toolbench.lab.models import Provider
-from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.web.forms.json_object import JsonObjectField
 
 _ROWS = {"rows": 3, "spellcheck": "false"}
@@ -64,7 +64,7 @@ class ProviderForm(forms.Form):
         super().__init__(*args, **kwargs)
         address = self.fields["base_url"].widget
         assert isinstance(address, AddressInput)
-        address.known = known_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
+        address.known = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         stored = self.fields["remove_headers"]
         assert isinstance(stored, forms.MultipleChoiceField)
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]

@@ -1,0 +1,65 @@
+"""`manage.py redact`: overwrites known keys in what is already stored."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from toolbench.lab.secrets.known_secrets import known_secrets
+from toolbench.lab.secrets.redacting import redact_logs, redact_rows, secret_addresses
+from toolbench.providers.masking import SHORTEST_SECRET
+
+EXPORTED = (
+    "Exports that were made before may hold a key: delete bundles, reports, CSV and JSON files and make them again. "
+    "Replace a key that was stored or exported in plain text at its provider."
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Overwrite all known keys, secret headers and secret parts of addresses in stored rows and logs with stars of "
+        "the same length. Counts and verdicts stay as they are. It can be run again at any time."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="say what would be overwritten; change nothing")
+        parser.add_argument("--secrets", metavar="FILE", help="further keys, one a line, such as old ones; - for stdin")
+
+    def handle(self, *args: Any, dry_run: bool, secrets: str | None, **options: Any) -> None:
+        known = known_secrets(_further(secrets))
+        for name in known.unread:
+            self.stderr.write(f"The key of {name} cannot be read now, so it is not searched for.")
+        if not known.masker:
+            self.stdout.write("No key is known that could be searched for.")
+            return
+        done = [*redact_rows(known.masker, dry_run=dry_run)]
+        done += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
+        verb = "would be overwritten" if dry_run else "overwritten"
+        for one in done:
+            if one.changed:
+                self.stdout.write(f"{one.name}: {one.changed} of {one.searched} {verb}")
+        changed, searched = sum(one.changed for one in done), sum(one.searched for one in done)
+        self.stdout.write(f"{changed} of {searched} rows and lines {verb}.")
+        for name in secret_addresses():
+            self.stdout.write(f"The base URL of {name} holds a secret that is sent: move it to the key or a header.")
+        if changed:
+            self.stdout.write(EXPORTED)
+
+
+def _further(path: str | None) -> list[str]:
+    """Return the keys in a file. Raises CommandError for a file that cannot be read and for short keys."""
+    if path is None:
+        return []
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}") from error
+    keys = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(len(key) < SHORTEST_SECRET for key in keys):
+        raise CommandError(
+            f"A key in {path} has fewer than {SHORTEST_SECRET} characters: it would overwrite ordinary words. "
+            "Nothing was changed; remove that line and run the command again."
+        )
+    return keys

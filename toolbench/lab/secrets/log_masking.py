@@ -1,0 +1,34 @@
+"""Keeps keys out of logs: every record of every logger, tracebacks included, is masked for the keys in use."""
+
+import logging
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
+from toolbench.providers.masking import mask_in_use
+
+
+class MaskedRecord(logging.LogRecord):
+    """A log record whose message and traceback hold no key that this process has used."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.exc_info and self.exc_info[0] is not None:
+            said = "".join(traceback.format_exception(*self.exc_info))
+            self.exc_text = mask_in_use(said.rstrip("\n"))
+        if self.stack_info:
+            self.stack_info = mask_in_use(self.stack_info)
+
+    def getMessage(self) -> str:  # the name that logging calls
+        return mask_in_use(super().getMessage())
+
+
+def install() -> None:
+    """Have every logger of this process, and an exception that nobody catches, write masked texts."""
+    logging.setLogRecordFactory(MaskedRecord)
+    sys.excepthook = _print_masked
+
+
+def _print_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(mask_in_use("".join(traceback.format_exception(kind, error, trace))))
