@@ -153,6 +153,14 @@ def secrets_in_url(url: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
 
 
+def shown_address(url: str) -> str:
+    """Return an address as it may be shown: its secret parts, however short, are stars."""
+    begin = url.find("//") + 2
+    for secret in sorted(secrets_in_url(url), key=len, reverse=True):
+        url = url[:begin] + url[begin:].replace(secret, "*" * len(secret))
+    return url
+
+
 def looks_like_key(text: str) -> bool:
     """Return whether a part of a path looks like a key: a long row of letters with digits, or a name such as `sk-`
     with something behind it."""

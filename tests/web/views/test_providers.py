@@ -1,5 +1,6 @@
 """Connecting, editing and deleting a provider: a clear sentence for everything that goes wrong, and nothing lost."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab import catalogue
 from toolbench.lab.models import Probe, Provider, Run
+from toolbench.providers.masking import SHORTEST_SECRET
 from toolbench.providers.scripted import ScriptedProvider, fails, json_answer
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +35,22 @@ def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Clie
     provider = Provider.objects.get(name="Mine")
     owner_client.post(f"/providers/{provider.pk}/models/", {"name": ["m/one"], "more": "m/three\n\n"})
     assert set(provider.models.values_list("name", flat=True)) == {"m/one", "m/three"}
+
+
+@pytest.mark.parametrize("page", ["/", "/providers/new/"])
+def test_the_forms_that_take_a_key_say_which_keys_are_too_short(owner_client: Client, page: str) -> None:
+    text = owner_client.get(page).content.decode()
+    assert re.search(rf"fewer than {SHORTEST_SECRET} characters[^<]*masked in headers only", text)
+
+
+def test_an_address_with_a_secret_is_shown_with_stars_and_has_to_be_entered_anew(owner_client: Client) -> None:
+    provider = make_provider("Old", base_url="https://me:pw@example.test/sk-in-the-path-123/v1?key=planted")
+    shown = "https://**:**@example.test/******************/v1?key=*******"
+    for page in ("/providers/", f"/providers/{provider.pk}/"):
+        text = owner_client.get(page).content.decode()
+        assert not any(secret in text for secret in ("sk-in-the-path-123", "planted", "me:pw"))
+    assert shown in owner_client.get("/providers/").content.decode()
+    assert "names a host" in owner_client.post(f"/providers/{provider.pk}/", {"name": "Old"}).content.decode()
 
 
 def test_a_wrong_key_is_said_with_its_status_and_the_connection_kept(

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from toolbench.providers.masking import shown_address
+
 
 class Provider(models.Model):
     """A place that serves models. A deleted provider leaves runs whole: they keep frozen names and answers."""
@@ -46,6 +48,11 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def shown_base_url(self) -> str:
+        """The address with stars for secrets in it, which an older version took."""
+        return shown_address(self.base_url)
 
 
 class Model(models.Model):
