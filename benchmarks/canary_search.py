@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 _DEEP = 5
+_DEEP_IN_BASE64 = 2
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{10,}")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([\"\\/'])")
 
@@ -38,10 +39,11 @@ class Search:
         """Return whether a canary is in a text or in what it decodes to."""
         self.texts += 1
         seen, views = {text}, [text]
-        for _ in range(_DEEP):
+        for deep in range(_DEEP):
             if any(canary in view.lower() for view in views for canary in self._canaries):
                 return True
-            views = [view for one in views for view in _decoded(one) if view not in seen]
+            made = (view for one in views for view in _decoded(one, in_base64=deep < _DEEP_IN_BASE64))
+            views = [view for view in dict.fromkeys(made) if view not in seen]
             seen.update(views)
         return any(canary in view.lower() for view in views for canary in self._canaries)
 
@@ -51,15 +53,15 @@ class Search:
             return any(self.in_text(name) or self.found_in(archive.read(name)) for name in names)
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decoded(text: str, *, in_base64: bool) -> Iterator[str]:
     if "\\" in text:
         yield _ESCAPED.sub(_character, text)
     if "%" in text:
         yield unquote(text)
     if "&" in text:
         yield html.unescape(text)
-    for token in _BASE64.findall(text):
-        yield from _from_base64(token)
+    if in_base64 and (tokens := set(_BASE64.findall(text))):
+        yield from ("\n".join(_from_base64(token, begin) for token in tokens) for begin in range(4))
 
 
 def _character(match: re.Match[str]) -> str:
@@ -67,14 +69,12 @@ def _character(match: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else match.group(3)
 
 
-def _from_base64(token: str) -> Iterator[str]:
-    standard = token.replace("-", "+").replace("_", "/")
-    for begin in range(4):
-        part = standard[begin:]
-        try:
-            yield base64.b64decode(part[: len(part) // 4 * 4], validate=True).decode("latin-1")
-        except binascii.Error:
-            continue
+def _from_base64(token: str, begin: int) -> str:
+    part = token.replace("-", "+").replace("_", "/")[begin:]
+    try:
+        return base64.b64decode(part[: len(part) // 4 * 4], validate=True).decode("latin-1")
+    except binascii.Error:
+        return ""
 
 
 def _said(text: str) -> Iterator[str]:

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from benchmarks.canary_answers import SPELLINGS
 from benchmarks.canary_search import Search
-from tests.providers.test_masking_everywhere import KEY, SPELLINGS
+from tests.providers.test_masking_everywhere import KEY
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.live_masking import LiveMasker
 from toolbench.providers.masking import masker_for

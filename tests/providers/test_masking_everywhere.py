@@ -1,54 +1,17 @@
 """Every spelling of a key in every place of an answer, whole and in parts, at the level of the masker."""
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks.canary_answers import SPELLINGS, with_unicode_escapes
 from benchmarks.canary_search import Search
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.masking import Masker, masker_for
 
 KEY = "sk-canary/v1_09aZ+q7Xw~Rt5"
 SEARCH = Search([KEY])
-Spell = Callable[[str], str]
-
-
-def _percent(text: str) -> str:
-    return "".join(f"%{ord(character):02x}" for character in text)
-
-
-def _unicode(text: str) -> str:
-    return "".join(f"\\u{ord(character):04X}" for character in text)
-
-
-def _every_second(text: str, write: Spell) -> str:
-    return "".join(write(character) if place % 2 else character for place, character in enumerate(text))
-
-
-def _base64(before: str, *, url: bool = False) -> Spell:
-    encode = base64.urlsafe_b64encode if url else base64.b64encode
-    return lambda text: encode(f"{before}{text}, and more".encode()).decode().rstrip("=")
-
-
-SPELLINGS: dict[str, Spell] = {
-    "plain": lambda text: text,
-    "in a sentence": lambda text: f"Your key is\n{text}\\n, isn't it?",
-    "json text": lambda text: json.dumps({"key": text}),
-    "json in json": lambda text: json.dumps({"inner": json.dumps({"key": text}).replace("/", "\\/")}),
-    "unicode escapes": _unicode,
-    "some unicode escapes": lambda text: _every_second(text, _unicode),
-    "percent": _percent,
-    "percent in upper case": lambda text: _percent(text).upper(),
-    "some percent": lambda text: _every_second(text, _percent),
-    "percent twice": lambda text: _percent(text).replace("%", "%25"),
-    "entities": lambda text: "".join(f"&#{ord(character)};" for character in text),
-    "hexadecimal entities": lambda text: "".join(f"&#x{ord(character):X};" for character in text),
-    **{f"base64 after {len(before)}": _base64(before) for before in ("", "x", "xy")},
-    **{f"url base64 after {len(before)}": _base64(before, url=True) for before in ("", "x", "xy")},
-    "base64 in percent": lambda text: _base64("x")(text).replace("+", "%2B").replace("/", "%2F"),
-}
 
 
 def _chunk(delta: JsonObject) -> JsonObject:
@@ -105,7 +68,7 @@ def _stream(events: list[JsonObject], *, escaped: bool = False) -> bytes:
 def _escaped(value: object) -> str:
     """JSON with every letter of its values as an escape."""
     if isinstance(value, str):
-        return f'"{_unicode(value)}"'
+        return f'"{with_unicode_escapes(value)}"'
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(key)}:{_escaped(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -19,6 +19,7 @@ from toolbench.lab.counts.cells import recompute
 from toolbench.lab.counts.metrics import METRICS, rate_for
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.secrets.known_secrets import known_secrets
 
 AT_ONCE = 200  # trials in memory, unless their bodies reach BYTES_AT_ONCE
 BYTES_AT_ONCE = 8 << 20
@@ -86,9 +87,10 @@ def plant(seed: RunSeed, origin: Origin, *, owner: AbstractBaseUser | None, prog
         run = _run(seed, origin, owner)
         bed = _Bed(run, _configs(run, seed.configs), names)
         bed.cells = _cells(bed, seed.cells)
+        masker = known_secrets().masker
         count = 0
         for batch in _batches(seed.trials):
-            count += _trials(bed, batch)
+            count += _trials(bed, masker.mask_value(batch))
             progress(count, seed.count)
         noted = replace(origin, note=f"{origin.note} {seed.figures.sentence}".strip())
         Run.objects.filter(pk=run.pk).update(trial_count=count, origin=noted.plain())

@@ -87,7 +87,9 @@ def import_history(file: IO[bytes], name: str) -> History:
     masker = known_secrets().masker
     try:
         with transaction.atomic():
-            history = History.objects.create(name=column_text(name, 200), sha256=sha256, turn_count=len(turns))
+            history = History.objects.create(
+                name=column_text(masker.mask_text(name), 200), sha256=sha256, turn_count=len(turns)
+            )
             rows = (HistoryTurn(history=history, line=line, **_columns(turn, masker)) for line, turn in turns)
             HistoryTurn.objects.bulk_create(rows, batch_size=_ROWS)
     except (DataError, ValueError) as error:
@@ -109,7 +111,7 @@ def get_history(history_id: int) -> HistoryPage:
 
 def _columns(turn: TurnLine, masker: Masker) -> Mapping[str, Any]:
     probe, error = turn.probe, turn.parse_error
-    return {
+    columns = {
         **turn.model_dump(exclude={"strategy", "probe", "parse_error"}),
         "path": turn.strategy,
         "probe_ok": probe.ok if probe else None,
@@ -118,6 +120,7 @@ def _columns(turn: TurnLine, masker: Masker) -> Mapping[str, Any]:
         "parse_error": _said(error.error, masker) if error else "",
         "snippet": _said(error.snippet, masker) if error else "",
     }
+    return masker.mask_value(columns)
 
 
 def _said(text: str | None, masker: Masker) -> str:

@@ -1,0 +1,314 @@
+"""Whether a key leaks anywhere: the whole product against a provider that repeats every key it is sent.
+
+`python -m benchmarks.canaries` starts what `make up` starts, in a folder that is thrown away, runs trials and probes by
+every method on every wire, and then searches every decoded row of every table, every file and log of the folder, every
+page that links lead to, and every export, also inside archives. It exits 1 and prints the places where a key was found.
+`--self-test` plants a key in a row and in a log first, and exits 1 unless the search finds it in row, page, file and
+export."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+import httpx
+import psycopg
+
+from benchmarks.canary_provider import Hostile
+from benchmarks.canary_search import Search
+from benchmarks.canary_side import KEY_NAME
+from toolbench.providers.scripted import ScriptedProvider
+from toolbench.running.places import ROOT
+
+CANARIES = {
+    "environment": "sk-env-0Canary9aZq7Xw+Rt/5",
+    "pasted": "sk-pasted-1Canary8bYr6Wv",
+    "typed": "sk-typed-2Canary7cXs5Vu",
+    "header": "tenant-Canary/3dWt4Ut~9",
+    "address": "sk-address-4Canary5eVu3Ts",
+}
+PLANTED = "sk-planted-5Canary4fUv2Sr"
+PATIENCE_SECONDS = 180
+_LINK = re.compile(r'(?:href|src|hx-get|data-url)="([^"]+)"')
+_NEVER = re.compile(r"^/(?:sign-in|sign-out|static)/")
+_DATABASES = ("postgres", "valkey")  # their own files; rows are searched decoded
+_NEEDED = {("lab_provider", "base_url")}  # sent as it is: only an older version took a key there
+
+
+@dataclass(slots=True)
+class Searched:
+    """What was searched, in numbers, and where a canary was found."""
+
+    search: Search
+    counts: Counter[str] = field(default_factory=Counter)
+    hits: list[str] = field(default_factory=list)
+
+    def look(self, kind: str, place: str, data: bytes) -> None:
+        self.counts[kind] += 1
+        self.counts["bytes"] += len(data)
+        if self.search.found_in(data):
+            self.hits.append(f"{kind}: {place}")
+
+
+class Product:
+    """Everything that `make up` starts but the local model, from `with` to its end."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tb-canary-", dir="/tmp"))
+        self.var = self.folder / "var"
+        self.said = self.folder / "said"
+        port = _free_port()
+        self.base = f"http://127.0.0.1:{port}"
+        own = {"TOOLBENCH_VAR": str(self.var), "PORT": str(port), "LOCAL_MODEL": "0", "PYTHONPATH": str(ROOT)}
+        own |= {KEY_NAME: CANARIES["environment"], "DJANGO_SETTINGS_MODULE": "toolbench.settings"}
+        kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+        self.environment = {**kept, **own, "CANARY_TOLD": str(self.folder / "told")}
+
+    def __enter__(self) -> "Product":
+        with self.said.open("wb") as out:
+            command = [sys.executable, "-m", "toolbench.running", "up"]
+            self._up = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
+        try:
+            _wait(lambda: "simulated is ready" in self.said.read_text() or self._up.poll() is not None)
+            if self._up.poll() is not None:
+                raise RuntimeError(f"make up did not start:\n{self.said.read_text()}")
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._up.poll() is None:
+            self._up.send_signal(signal.SIGINT)
+            self._up.wait(PATIENCE_SECONDS)
+        subprocess.run(["rm", "-rf", str(self.folder)], check=False)
+
+    @property
+    def database_url(self) -> str:
+        return str(json.loads((self.var / "running.json").read_text())["environment"]["DATABASE_URL"])
+
+    def ask(self, *arguments: str) -> Any:
+        self.run("-m", "benchmarks.canary_side", *arguments)
+        return json.loads(Path(self.environment["CANARY_TOLD"]).read_text())
+
+    def run(self, *arguments: str, check: bool = True) -> bytes:
+        """Run Python on the product's settings; what it printed."""
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, check=False)
+        if check and done.returncode:
+            raise RuntimeError(f"{arguments} failed:\n{done.stderr.decode()[-4000:]}")
+        return done.stdout + done.stderr
+
+    def sign_in(self) -> httpx.Client:
+        """A client that is signed in, on the site."""
+        link = re.search(r"http://\S+/sign-in/\S+", self.run("manage.py", "link").decode())
+        assert link is not None
+        client = httpx.Client(base_url=self.base, follow_redirects=True, timeout=120)
+        path = urlsplit(link.group()).path
+        page = client.get(path)
+        if token := _csrf(page.text):
+            client.post(path, data={"csrfmiddlewaretoken": token}, headers={"referer": self.base + path})
+        return client
+
+
+def _connect_by_hand(client: httpx.Client, base_url: str) -> None:
+    """Connect a provider by the form, as a person does, with a key that is pasted."""
+    page = client.get("/providers/new/")
+    given = {
+        "name": "canary typed",
+        "base_url": base_url,
+        "key": CANARIES["typed"],
+        "csrfmiddlewaretoken": _csrf(page.text),
+    }
+    answer = client.post("/providers/new/", data=given, headers={"referer": f"{client.base_url}/providers/new/"})
+    assert answer.status_code < 400, answer.text
+
+
+def _csrf(page: str) -> str:
+    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    return found.group(1) if found else ""
+
+
+def _rows(product: Product, searched: Searched) -> None:
+    with psycopg.connect(product.database_url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
+        for (table,) in tables:
+            cursor = connection.execute(f'SELECT * FROM "{table}"'.encode())
+            names = [column.name for column in cursor.description or ()]
+            for row in cursor:
+                for name, value in zip(names, row, strict=True):
+                    if value is not None and (table, name) not in _NEEDED:
+                        searched.look("values", f"{table}.{name} of row {row[0]}", _as_bytes(value))
+                searched.counts["rows"] += 1
+
+
+def _as_bytes(value: object) -> bytes:
+    if isinstance(value, bytes | memoryview):
+        return bytes(value)
+    return value.encode() if isinstance(value, str) else json.dumps(value, default=str).encode()
+
+
+def _files(product: Product, searched: Searched) -> None:
+    for path in (product.said, *sorted(product.var.rglob("*"))):
+        inside = path.relative_to(product.folder).parts
+        is_database = len(inside) > 1 and inside[1] in _DATABASES and not path.name.endswith(".log")
+        if path.is_file() and not path.is_symlink() and not is_database:
+            searched.look("files", str(path.relative_to(product.folder)), path.read_bytes())
+
+
+def _pages(client: httpx.Client, searched: Searched, *, runs: list[int], per_kind: int) -> None:
+    """Follow every link of the site; of pages of one kind at most `per_kind`."""
+    exports = [
+        f"/runs/{run}/{name}" for run in runs for name in ("report.zip", "bundle.zip", "trials.csv", "trials.json")
+    ]
+    waiting, known, kinds = ["/", *exports], {"/", *exports}, Counter[str]()
+    while waiting:
+        address = waiting.pop(0)
+        page = client.get(address)
+        searched.look("pages", address, page.content + json.dumps(dict(page.headers)).encode())
+        if page.status_code >= 500:
+            searched.hits.append(f"error {page.status_code}: {address}")
+        if "html" not in page.headers.get("content-type", ""):
+            continue
+        for link in _links(page):
+            kind = _kind(link)
+            if link not in known and kinds[kind] < per_kind:
+                known.add(link)
+                kinds[kind] += 1
+                waiting.append(link)
+
+
+def _links(page: httpx.Response) -> Iterator[str]:
+    for given in _LINK.findall(page.text):
+        target = urlsplit(urldefrag(urljoin(str(page.url), unescape(given))).url)
+        path = target.path + (f"?{target.query}" if target.query else "")
+        if target.netloc == urlsplit(str(page.url)).netloc and not _NEVER.match(path):
+            yield path
+
+
+def _kind(link: str) -> str:
+    """The address without its numbers and the values of its query."""
+    path, _, query = link.partition("?")
+    return re.sub(r"\d+", "N", path) + "?" + ",".join(sorted(pair.partition("=")[0] for pair in query.split("&")))
+
+
+def _commands(product: Product, searched: Searched, runs: list[int]) -> None:
+    """What the command line prints and writes."""
+    out = product.folder / "out"
+    for run in runs:
+        for command in (
+            ("report", str(run), "--out", str(out / f"report-{run}")),
+            ("bundle", str(run), "--out", str(out / f"{run}.zip")),
+            ("rejudge", str(run)),
+        ):
+            out.mkdir(exist_ok=True)
+            searched.look("commands", " ".join(command), product.run("manage.py", *command, check=False))
+    searched.look("commands", "redact", product.run("manage.py", "redact", "--dry-run", check=False))
+    for path in sorted(out.rglob("*")):
+        if path.is_file():
+            searched.look("exports", str(path.relative_to(out)), path.read_bytes())
+
+
+def _search(product: Product, client: httpx.Client, told: Any, *, canaries: list[str], per_kind: int) -> Searched:
+    searched = Searched(Search(canaries))
+    steps: dict[str, Callable[[], None]] = {
+        "rows": lambda: _rows(product, searched),
+        "files": lambda: _files(product, searched),
+        "command line": lambda: _commands(product, searched, told["runs"]),
+        "pages": lambda: _pages(client, searched, runs=told["runs"], per_kind=per_kind),
+    }
+    for name, step in steps.items():
+        began = time.monotonic()
+        step()
+        print(f"  {name} searched in {time.monotonic() - began:.0f} s", flush=True)
+    return searched
+
+
+def _told(searched: Searched) -> None:
+    for kind, count in sorted(searched.counts.items()):
+        print(f"  {kind}: {count:,}")
+    print(f"  texts, decoded: {searched.search.texts:,}")
+    for hit in searched.hits[:200]:
+        print(f"FOUND in {hit}")
+
+
+def _self_test(product: Product, client: httpx.Client, told: Any, per_kind: int) -> int:
+    """Whether what is planted is found in a row, on a page, in a file and in an export."""
+    product.ask("plant", PLANTED)
+    with (product.var / "log" / "web.log").open("a") as log:
+        log.write(f"planted {PLANTED}\n")
+    searched = _search(product, client, told, canaries=[PLANTED], per_kind=per_kind)
+    _told(searched)
+    missed = [
+        kind
+        for kind in ("values", "files", "pages", "exports")
+        if not any(hit.startswith(kind) for hit in searched.hits)
+    ]
+    print(
+        f"The planted key was not found in: {', '.join(missed)}." if missed else "The planted key was found everywhere."
+    )
+    return 1 if missed else 0
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        if time.monotonic() > until:
+            raise TimeoutError("it did not come about")
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=3, help="of each cell (default 3)")
+    parser.add_argument("--per-kind", type=int, default=25, help="pages of one kind that are read (default 25)")
+    parser.add_argument("--self-test", action="store_true", help="plant a key and see that it is found")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options, began, hostile = _options(), time.monotonic(), Hostile()
+    with ScriptedProvider(hostile) as provider, Product() as product:
+        client = product.sign_in()
+        _connect_by_hand(client, provider.base_url)
+        told = product.ask("prepare", provider.base_url, json.dumps(CANARIES), str(options.trials))
+        ended = product.ask("wait", "300")
+        probes, requests = len(told["probes"]), len(provider.seen)
+        print(f"{ended['trials']} trials, {probes} probes, {requests:,} requests, {ended['open']} still open.")
+        print(f"{len(hostile.played)} pairs of place and spelling played; {len(hostile.sent)} keys seen.", flush=True)
+        if options.self_test:
+            return _self_test(product, client, told, options.per_kind)
+        searched = _search(product, client, told, canaries=[*CANARIES.values()], per_kind=options.per_kind)
+    _told(searched)
+    unseen = {*CANARIES.values()} - hostile.sent
+    print(f"{len(searched.hits)} places hold a key; {len(unseen)} keys were never sent.")
+    print(f"It took {time.monotonic() - began:.0f} s.")
+    return 1 if searched.hits or unseen or ended["open"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

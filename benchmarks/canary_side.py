@@ -1,0 +1,103 @@
+"""What `benchmarks.canaries` asks of a process with the product's own settings: rows, runs, probes and their end.
+
+`python -m benchmarks.canary_side VERB …` prints JSON."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import benchmarks.ready  # noqa: F401
+from toolbench.lab.launching.launching import launch
+from toolbench.lab.models import Model, Probe, Provider, Run, Trial
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.probes.probing import ask_probe
+from toolbench.lab.secrets.keys import encrypt
+
+KEY_NAME = "TOOLBENCH_CANARY_KEY"
+LOOK_SECONDS = 0.5
+SCENARIOS = ("happy_path", "chat_only")
+
+
+def prepare(base_url: str, canaries: str, trials: str) -> dict[str, Any]:
+    """Connect one provider for each place of a key and each wire, and launch every method, streamed and whole."""
+    known = json.loads(canaries)
+    runs = [_launched(model, int(trials)) for model in _models(base_url, known)]
+    probes = [
+        ask_probe(model, Probe.Kind.CONFORMANCE, why="canaries").pk for model in Model.objects.filter(note="canary")
+    ]
+    return {"runs": runs, "probes": probes, "providers": [*Provider.objects.values_list("pk", flat=True)]}
+
+
+def _models(base_url: str, known: dict[str, str]) -> list[Model]:
+    """Each wire with the key in the environment, pasted, in an extra header and in the address."""
+    places: dict[str, dict[str, Any]] = {
+        "environment": {"key_source": "environment", "key_env": KEY_NAME},
+        "pasted": {"key_source": "stored", "key_encrypted": encrypt(known["pasted"])},
+        "header": {
+            "header_names": ["x-tenant"],
+            "headers_encrypted": encrypt(json.dumps({"x-tenant": known["header"]})),
+        },
+        "address": {"base_url": f"{base_url}/{known['address']}"},
+    }
+    made = []
+    for wire in ("chat", "anthropic"):
+        for place, fields in places.items():
+            columns = {"base_url": base_url, "wire": wire, "max_attempts": 2, "kind": "openai"} | fields
+            provider = Provider.objects.create(name=f"canary {place} {wire}", **columns)
+            made.append(Model.objects.create(provider=provider, name="canary", canonical="canary", note="canary"))
+    return made
+
+
+def _launched(model: Model, trials: int) -> int:
+    methods = (
+        ("native", "text_json", "template", "constrained") if model.provider.wire == "chat" else ("native", "text_json")
+    )
+    request = RunRequest(
+        title=f"Canaries at {model.provider.name}",
+        models=(model.pk,),
+        methods=methods,
+        streams=(False, True),
+        scenarios=SCENARIOS,
+        trials=trials,
+        seed=1,
+        deadline_seconds=60,
+        enforce_applicability=False,
+    )
+    return int(launch(request, agreed=sys.maxsize).pk)
+
+
+def wait(seconds: str) -> dict[str, Any]:
+    """Wait until every trial and probe is done, at most so long."""
+    until = time.monotonic() + float(seconds)
+    while (still := _open()) and time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
+    ends = [*Trial.objects.values_list("end", "failure_class").distinct()]
+    return {"open": still, "trials": Trial.objects.count(), "ends": ends}
+
+
+def _open() -> int:
+    probes = Probe.objects.exclude(state=Probe.State.DONE).count()
+    return Trial.objects.exclude(state=Trial.State.DONE).count() + probes
+
+
+def plant(canary: str) -> dict[str, Any]:
+    """Put a canary where nothing masks it: into one row."""
+    run = Run.objects.order_by("pk")[0]
+    trial = Trial.objects.filter(run=run).order_by("pk")[0]
+    Trial.objects.filter(pk=trial.pk).update(sentence=f"Planted {canary}.")
+    return {"trial": trial.pk}
+
+
+def main() -> None:
+    verb, *arguments = sys.argv[1:]
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {"prepare": prepare, "wait": wait, "plant": plant}
+    told = verbs[verb](*arguments)
+    Path(os.environ["CANARY_TOLD"]).write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
