@@ -39,7 +39,7 @@ def test_what_was_held_back_comes_when_the_answer_is_over() -> None:
     assert _heard(["a", KEY[:5]]) == ["a", "", KEY[:5]]
 
 
-def test_the_arguments_of_each_call_are_watched_and_whole_with_the_last_piece() -> None:
+def test_the_arguments_of_each_call_are_watched_on_their_own() -> None:
     live = LiveMasker(masker_for(KEY, ()))
     written = json.dumps({"a": KEY})
     pieces = [(call, written[at : at + 2]) for at in range(0, len(written), 2) for call in (0, 1)]

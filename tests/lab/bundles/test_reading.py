@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from toolbench.lab.bundles.opening import Caps, ImportRefused
@@ -219,3 +219,20 @@ def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
     bundle, manifest = bundle_of(run)
     assert "1 trials" in {one.what for one in manifest.left_out}
     assert imported(bundle).state == Run.State.CANCELLED
+
+
+@pytest.mark.django_db
+def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-planted-0123456789abcdef"
+    run = small_run()
+    trial = run.trials.order_by("pk")[0]
+    Trial.objects.filter(pk=trial.pk).update(sentence=f"It said {key}.", final_text=key.encode())
+    make_step(trial, bodies={"response": key.encode(), "facts": {"text": key}})
+    bundle, _ = bundle_of(run)
+    monkeypatch.setenv("PLANTED", key)
+    make_provider("Mine", key_source="environment", key_env="PLANTED")
+    copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
+    kept = copy.trials.get(sentence__startswith="It said")
+    assert (kept.sentence, bytes(kept.final_text)) == (f"It said {'*' * len(key)}.", b"*" * len(key))
+    body = kept.steps.get(body__response=b"*" * len(key)).body
+    assert key not in bytes(body.facts).decode()

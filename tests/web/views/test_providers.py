@@ -43,7 +43,7 @@ def test_the_forms_that_take_a_key_say_which_keys_are_too_short(owner_client: Cl
     assert re.search(rf"fewer than {SHORTEST_SECRET} characters[^<]*masked in headers only", text)
 
 
-def test_an_address_with_a_secret_is_shown_with_stars_and_has_to_be_entered_anew(owner_client: Client) -> None:
+def test_an_address_with_a_secret_is_shown_with_stars_and_not_kept(owner_client: Client) -> None:
     provider = make_provider("Old", base_url="https://me:pw@example.test/sk-in-the-path-123/v1?key=planted")
     shown = "https://**:**@example.test/******************/v1?key=*******"
     for page in ("/providers/", f"/providers/{provider.pk}/"):
