@@ -33,6 +33,7 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
+from toolbench.providers.masking import masker_for
 
 TOOLS = 10
 PARAMETERS: JsonObject = {
@@ -66,6 +67,12 @@ METHODS = {
     "text_json": saying(f"```json\n{json.dumps({'name': 'tool_0', 'arguments': ARGUMENTS})}\n```"),
     "constrained": saying(json.dumps({"name": "tool_0", "arguments": ARGUMENTS})),
 }
+KEY = "sk-or-v1-" + "0123456789abcdef" * 4  # of no endpoint
+STREAM = b"".join(
+    b"data: %s\n\n"
+    % json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": f" {at}"}}]}).encode()
+    for at in range(30)
+)
 ANSWER = json.dumps({"name": "tool_0", "arguments": ARGUMENTS}, separators=(",", ":"))
 Work = Callable[[], object]
 _fresh = count()
@@ -115,6 +122,11 @@ def reading() -> Iterator[Row]:
     yield Row("json.loads + jsonschema-rs", plain)
     for method, body in METHODS.items():
         yield Row(f"parse, normalise, validate: {method}", _reader(method, body), over="json.loads + jsonschema-rs")
+    masker = masker_for(KEY, ())
+    for name, body in (("2 kB", METHODS["native"]), ("30 events", STREAM)):
+        yield Row(
+            f"search an answer for the key: {name}", partial(masker.mask_body, body), over="json.loads + jsonschema-rs"
+        )
     yield Row("total per call: constrained", _whole("constrained"), over="json.loads + jsonschema-rs")
 
 
