@@ -284,8 +284,8 @@ def _free_port() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=3, help="of each cell (default 3)")
-    parser.add_argument("--per-kind", type=int, default=25, help="pages of one kind that are read (default 25)")
+    parser.add_argument("--trials", type=int, default=2, help="of each cell (default 2)")
+    parser.add_argument("--per-kind", type=int, default=6, help="pages of one kind that are read (default 6)")
     parser.add_argument("--self-test", action="store_true", help="plant a key and see that it is found")
     return parser.parse_args()
 
