@@ -17,9 +17,9 @@ pass. So does a key of that shape, unless it is known: such a key cannot be told
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
-from toolbench.providers.masking import SHORTEST_SECRET
+from toolbench.providers.secret_spellings import SHORTEST_SECRET
 
 LONGEST_ID = 40  # hexadecimal digits of a SHA-1
 CHANGES, CHANGES_WITH_DASHES = 0.4, 0.5  # of neighbours; 0.62 of random ones differ, a third in words written together
@@ -66,6 +66,18 @@ def mask_address(address: str, known: Iterable[str] = ()) -> str:
     for part in find_keys(shown, known):
         shown = shown.replace(part, "*" * len(part))
     return f"{shown}{mark}{'*' * len(hidden)}"
+
+
+def secrets_in_url(url: str) -> tuple[str, ...]:
+    """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
+    values of its query, and the parts of its path that look like keys."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ()
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    written = [user, password, *(pair.partition("=")[2] for pair in parts.query.split("&")), *find_keys(parts.path)]
+    return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
 
 
 def _halves(text: str, separator: str) -> tuple[str, str, str]:

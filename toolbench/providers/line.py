@@ -56,7 +56,7 @@ def masker_of(endpoint: Endpoint) -> Masker:
 @functools.lru_cache(maxsize=256)
 def _line(url: str, base_url: str, key: str, wire: str, extra: tuple[tuple[str, str], ...], timeouts: Timeouts) -> Line:
     headers = _FIXED_HEADERS | _introduction(key, wire) | dict(extra)
-    masker = masker_for(key, extra, base_url)
+    masker = masker_for(key, extra, (base_url, url))
     shown_url, shown_headers = masker.mask_text(url), masker.mask_headers(headers)
     return Line(
         url=url,

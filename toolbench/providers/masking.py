@@ -4,21 +4,14 @@ import functools
 import re
 from collections.abc import Iterable
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 from toolbench.engine.messages import JsonObject
+from toolbench.providers.address_keys import secrets_in_url
 from toolbench.providers.answer_texts import joined_parts, texts_of
 from toolbench.providers.masked_values import texts_in, with_texts
-from toolbench.providers.secret_spellings import Spellings, overwrite
+from toolbench.providers.secret_spellings import SHORTEST_SECRET, Spellings, overwrite
 
-_KEY_LIKE = re.compile(
-    r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}"
-    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-    r"|^(?:sk|pk|rk|key|token|secret|gsk|hf|nvapi|xai)[-_].{6,}"
-)
 Value = TypeVar("Value")
-
-SHORTEST_SECRET = 8  # a shorter key ("ollama") is also an ordinary word: it is masked in its header only
 
 _SECRET_HEADER = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
 # Extra headers that say who asks and in what form; every other one may be a key, whatever its name.
@@ -130,38 +123,12 @@ def mask_in_use(text: str) -> str:
     return _in_use.masker.mask_text(text)
 
 
-def masker_for(key: str, headers: Iterable[tuple[str, str]], base_url: str = "") -> Masker:
-    """The masker for an endpoint's key, for what its extra headers carry, but for those known to be no secret, and for
-    the secrets in its address."""
+def masker_for(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
+    """Return the masker for an endpoint: for its key, for its extra headers but those known to be no secret, and for
+    the secrets in its addresses."""
     secret = {name.lower(): value for name, value in headers if not is_open(name)}
     credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
-    secrets = frozenset((key, *secret.values(), *credentials, *secrets_in_url(base_url)))
+    in_addresses = [text for address in addresses for text in secrets_in_url(address)]
+    secrets = frozenset((key, *secret.values(), *credentials, *in_addresses))
     _in_use.add(secrets)
     return Masker(secrets, secret)
-
-
-def secrets_in_url(url: str) -> tuple[str, ...]:
-    """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
-    values of its query, and the parts of its path that look like keys."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ()
-    userinfo = parts.netloc.rpartition("@")[0]
-    written = [*userinfo.partition(":")[::2], *(pair.partition("=")[2] for pair in parts.query.split("&"))]
-    written += [segment for segment in parts.path.split("/") if looks_like_key(unquote(segment))]
-    return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
-
-
-def shown_address(url: str) -> str:
-    """Return an address as it may be shown: its secret parts, however short, are stars."""
-    begin = url.find("//") + 2
-    for secret in sorted(secrets_in_url(url), key=len, reverse=True):
-        url = url[:begin] + url[begin:].replace(secret, "*" * len(secret))
-    return url
-
-
-def looks_like_key(text: str) -> bool:
-    """Return whether a part of a path looks like a key: a long row of letters with digits, or a name such as `sk-`
-    with something behind it."""
-    return _KEY_LIKE.search(text) is not None

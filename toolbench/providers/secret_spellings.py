@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
 
+SHORTEST_SECRET = 8  # characters; a shorter key ("ollama") is also an ordinary word: it is masked in its header only
+
 _DEPTH = 6  # escapes inside escapes are followed this far
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"

@@ -26,6 +26,7 @@ from toolbench.lab.models import (
     DecisionRecord,
     History,
     HistoryTurn,
+    JobFailure,
     Judgement,
     Model,
     Preset,
@@ -85,6 +86,8 @@ def _rows() -> None:
     SamplingProfile.objects.create(name="mine")
     ServiceAddress.objects.create(name="own", host="h", url="http://x", key=KEY, ready_at=timezone.now())
     Process.objects.create(name="w", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    moment = timezone.now()
+    JobFailure.objects.create(job="a sweep", error="ValueError", first_at=moment, last_at=moment)
     SignInLink.objects.create(token_hash="0" * 64, expires_at=timezone.now())
 
 

@@ -64,7 +64,7 @@ def chosen_settings(config: RunConfig) -> Chosen:
 
 def _address(config: RunConfig) -> str:
     """Without user name and password. A server of this machine stands where it listens now."""
-    base = config.provider.shown_base_url if config.provider else ""
+    base = config.provider.base_url if config.provider else ""
     if not base:
         served = ServiceAddress.objects.filter(name=config.service).first()
         base = served.url if served else NO_ADDRESS

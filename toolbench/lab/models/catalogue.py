@@ -2,8 +2,6 @@
 
 from django.db import models
 
-from toolbench.providers.masking import shown_address
-
 
 class Provider(models.Model):
     """A place that serves models. A deleted provider leaves runs whole: they keep frozen names and answers."""
@@ -48,11 +46,6 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def shown_base_url(self) -> str:
-        """The address with stars for secrets in it, which an older version took."""
-        return shown_address(self.base_url)
 
 
 class Model(models.Model):

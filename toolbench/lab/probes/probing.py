@@ -28,7 +28,6 @@ from toolbench.lab.trials.local_servers import LocalServer
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach, server_of
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.masking import shown_address
 from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.probing.conformance import MOST_REQUESTS, probe_conformance, probe_first_use
 from toolbench.providers.probing.prober import Prober
@@ -157,7 +156,7 @@ class _Work:
                     await self._check_server()
                     self._checks.append(check)
                     await self._store()
-            address = shown_address(self.endpoint.url(""))
+            address = self.endpoint.url("")
             await self._database.run(finish, self.claimed, self._checks, exchanges=prober.exchanges, address=address)
         finally:
             await self._database.close()

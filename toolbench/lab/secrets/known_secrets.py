@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.providers.masking import Masker, is_open, secrets_in_url
+from toolbench.providers.address_keys import secrets_in_url
+from toolbench.providers.masking import Masker, is_open
 
 
 @dataclass(frozen=True, slots=True)

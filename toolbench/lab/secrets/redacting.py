@@ -11,7 +11,8 @@ from django.apps import apps
 from django.db import models, transaction
 
 from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
-from toolbench.providers.masking import Masker, secrets_in_url
+from toolbench.providers.address_keys import secrets_in_url
+from toolbench.providers.masking import Masker
 
 ROWS = 500  # read at once
 ROWS_WITH_BYTES = 20  # of tables with bodies, each of up to 16 MB

@@ -75,12 +75,10 @@ class ProviderForm(forms.Form):
 
     @classmethod
     def of(cls, provider: Provider) -> "ProviderForm":
-        """The form filled with a provider; its key, the values of its headers and an address with a secret in it are
-        never shown."""
+        """The form filled with a provider; its key and the values of its headers are never shown."""
         written = {"key", "remove_key", "headers", "remove_headers", "option_defaults"}
         initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
-        address = provider.base_url if provider.shown_base_url == provider.base_url else ""
-        initial |= {"base_url": address, "option_defaults": _text(provider.option_defaults)}
+        initial["option_defaults"] = _text(provider.option_defaults)
         return cls(initial=initial, provider=provider)
 
     def connection(self) -> Connection:
