@@ -27,6 +27,7 @@ from toolbench.lab.counts.export_table import ExportTable
 from toolbench.lab.imports.history_lines import HistoryRefused, read_lines
 from toolbench.lab.steps.code_lines import code_of
 from toolbench.lab.steps.facts import column_json, column_text
+from toolbench.providers.live_masking import LiveMasker
 from toolbench.providers.masking import Masker
 from toolbench.web.exports import WRITERS
 
@@ -110,6 +111,13 @@ def _tool_set(size: int) -> list[ToolDefinition]:
     return [ToolDefinition(f"t{number}", "Does it.", schema) for number in range(size // 80)]
 
 
+def _heard(text: str) -> None:
+    """Mask a text that comes in events of 900 characters, for those who listen."""
+    live = LiveMasker(Masker([KEY]))
+    for at in range(0, len(text), 900):
+        live.mask({"text": text[at : at + 900], "reasoning": ""})
+
+
 def _masked(body: bytes) -> bytes:
     return Masker([KEY]).mask(body)
 
@@ -175,6 +183,14 @@ READERS: Mapping[str, Reader] = {
     "calls as text, hermes": Reader(lambda size: f"<tool_call>{_CALL}</tool_call>" * (size // 60), formats.parse, 8),
     "calls as text, markers without an end": Reader(lambda size: "<tool_call>" * (size // 11), formats.parse, 40),
     "calls as text, brackets": Reader(lambda size: "[" * size, formats.parse, 20),
+    "masking for listeners, JSON": Reader(lambda size: '\\"a\\": ' * (size // 7), _heard),
+    "masking for listeners, escapes": Reader(lambda size: "%41" * (size // 3), _heard, 10),
+    "masking for listeners, open escapes": Reader(lambda size: "&" * size, _heard),
+    "masking, the key in parts": Reader(
+        lambda size: b"".join(b'data: {"a": "%c"}\n\n' % byte for byte in (KEY * size)[: size // 14].encode()),
+        Masker([KEY]).mask_body,
+        20,
+    ),
     "masking, escapes that no key needs": Reader(lambda size: b"\\u0000\\u00e4\\/" * (size // 14), _masked),
     "masking, escapes of the key's letters": Reader(lambda size: b"\\u0073\\u006b" * (size // 12), _masked),
     "bytes in base64": Reader(lambda size: b"\xff" * size, lambda raw: unpacked(packed(raw))),

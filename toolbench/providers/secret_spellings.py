@@ -31,9 +31,9 @@ _ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
 _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _ESCAPE_BEGUN = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
-_ESCAPE_OPEN = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)\Z")
+_ESCAPES_OPEN = re.compile(rb"(?:\\++(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)++\Z")
 _LONGEST_SPELLED = 12  # bytes that one character may take in an escape
-_LONGEST_BEGUN = 64  # bytes before a hit in which the escape that it cuts may begin
+_LONGEST_BEGUN = 64  # bytes before a hit, or at the end, in which an escape that is cut may begin
 
 
 class Spellings:
@@ -43,8 +43,9 @@ class Spellings:
         self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _needles(secret)))
         ordinary = all(_ORDINARY.fullmatch(needle) for needle in self.needles)
         self._signs = _RARE_ESCAPE if ordinary else _ANY_ESCAPE
-        self._firsts = frozenset(needle[0] for needle in self.needles) | frozenset(b"\\%&")
-        self._reach = _LONGEST_SPELLED * max(map(len, self.needles), default=0)
+        self._firsts = frozenset(needle[0] for needle in self.needles)
+        self._longest = max(map(len, self.needles), default=0)
+        self._reach = _LONGEST_SPELLED * self._longest
 
     def __bool__(self) -> bool:
         return bool(self.needles)
@@ -77,23 +78,33 @@ class Spellings:
         return _merged(_whole_escapes(data, span) for span in found)
 
     def begins_at(self, data: bytes) -> int:
-        """Return where the end of `data` begins that a secret may begin with, the size of `data` for none."""
-        size = len(data)
-        for at in range(max(0, size - self._reach), size):
-            if data[at] in self._firsts and self._may_begin(data[at:]):
-                return at
-        return size
+        """Return where the end of `data` begins that a secret may begin with, the size of `data` for none.
 
-    def _may_begin(self, end: bytes) -> bool:
-        for _ in range(_DEPTH):
-            whole = _ESCAPE_OPEN.sub(b"", end)
-            if any(needle.startswith(whole) for needle in self.needles):
-                return True
-            decoded = _ESCAPE.sub(_meaning_of, end)
-            if decoded == end:
-                return False
-            end = decoded
-        return False
+        Its end is decoded as a whole, layer by layer, so that text full of escapes takes no longer than its size."""
+        begin = max(0, len(data) - self._reach - _LONGEST_BEGUN)
+        decoded = data[begin:]
+        earliest = len(decoded)
+        layers: list[_Layer] = []
+        while True:
+            at = self._prefix_at(decoded)
+            if at < len(decoded):
+                for layer in reversed(layers):
+                    at = layer.source((at, at + 1))[0]
+                earliest = min(earliest, at)
+            if len(layers) == _DEPTH or not self._is_escaped(decoded):
+                return begin + earliest
+            layers.append(_Layer(decoded))
+            decoded = layers[-1].decoded
+
+    def _prefix_at(self, data: bytes) -> int:
+        """Return where `data` ends with the beginning of a secret or with escapes that are not whole yet."""
+        tail = data[-_LONGEST_BEGUN:]
+        size = len(data) - len(tail) + len(_ESCAPES_OPEN.sub(b"", tail))
+        whole = data[max(0, size - self._longest + 1) : size]
+        for at, byte in enumerate(whole):
+            if byte in self._firsts and any(needle.startswith(whole[at:]) for needle in self.needles):
+                return size - len(whole) + at
+        return size
 
     def _is_escaped(self, data: bytes) -> bool:
         """Return whether `data` holds an escape behind which a secret can hide."""
