@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 import ssl
+import threading
 import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.exchange import BODY_CAP, CHUNKS_TIMED, Exchange
+from toolbench.providers.exchange import BODY_CAP, CHUNKS_TIMED, LARGE_BODY, Exchange
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, json_answer, says
 
 PATH = "chat/completions"
@@ -320,3 +321,37 @@ def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedProvider)
         assert code_of(exchange) == "authentication"
     assert exchange.body == b'{"error": {"message": "bad key ' + b"*" * 22 + b'"}}'
     assert provider.seen[0].body == sent
+
+
+def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: ScriptedProvider) -> None:
+    provider.plays(Answer(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * (LARGE_BODY // 15 + 1))))
+    called: set[str] = set()
+    threading.setprofile(lambda frame, event, argument: called.add(frame.f_code.co_name))
+    try:
+        exchange = carried(provider.endpoint(key="sk-secret-1234"))
+    finally:
+        threading.setprofile(None)
+    assert "mask_body" in called
+    assert exchange.masked
+    assert b"sk-secret" not in exchange.body
+    assert len(exchange.body) == exchange.body_bytes
+
+
+def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedProvider) -> None:
+    provider.plays(Answer(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * LARGE_BODY)))
+
+    async def cancelled() -> Exchange:
+        async with Door() as door:
+            exchange = door.open(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
+            await door.carry(exchange)
+            exchange.finish()
+            masking = asyncio.create_task(exchange.mask_large_body())
+            await asyncio.sleep(0)
+            masking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await masking
+            return exchange
+
+    exchange = asyncio.run(cancelled())
+    assert exchange.masked
+    assert b"sk-secret" not in exchange.body

@@ -38,6 +38,7 @@ class Door:
             exchange.exception = httpx.LocalProtocolError(str(error))
         finally:
             exchange.finish()
+            await exchange.mask_large_body()
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -1,5 +1,6 @@
 """One request and its answer, filled in while it happens, so that half an answer is never lost."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,7 @@ from toolbench.providers.line import Line
 from toolbench.providers.outcomes import classify, failure
 
 BODY_CAP = 16 * 1024 * 1024  # bytes kept of one body; reading stops there
+LARGE_BODY = 64 * 1024  # bytes from which a body is masked in a thread
 CHUNKS_TIMED = 10_000  # chunks beyond this count into the last one
 
 
@@ -111,9 +113,25 @@ class Exchange:
         """The body as far as it came; to be read once nothing more comes."""
         if self._body is None:
             received = b"".join(self._pieces)
-            self._body = self.line.masker.mask_body(received)
-            self._body_masked = self._body is not received
-        return self._body
+            self._keep(received, self.line.masker.mask_body(received))
+        return self._body or b""
+
+    async def mask_large_body(self) -> None:
+        """Mask a large body in a thread: one that repeats the key takes up to two seconds per MB, and nothing else
+        waits for it. Call it when nothing more comes. A task that is cancelled meanwhile ends once the body is masked.
+        """
+        if self._size < LARGE_BODY:
+            return
+        received = b"".join(self._pieces)
+        masking = asyncio.ensure_future(asyncio.to_thread(self.line.masker.mask_body, received))
+        try:
+            self._keep(received, await asyncio.shield(masking))
+        except asyncio.CancelledError:
+            self._keep(received, await masking)
+            raise
+
+    def _keep(self, received: bytes, masked: bytes) -> None:
+        self._body, self._body_masked = masked, masked is not received
 
     @property
     def holds_secret(self) -> bool:
