@@ -2,6 +2,7 @@ import io
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     """What a logger with the given formatter writes."""
     masker_for(KEY, ())
     before, stream = logging.getLogRecordFactory(), io.StringIO()
-    hook = sys.excepthook
+    hooks = sys.excepthook, threading.excepthook
     install()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(request.param)
@@ -33,7 +34,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     yield stream
     logging.getLogger("tests.masked").removeHandler(handler)
     logging.setLogRecordFactory(before)
-    sys.excepthook = hook
+    sys.excepthook, threading.excepthook = hooks
 
 
 @pytest.mark.parametrize("written", [logging.Formatter("%(message)s"), ColorFormatter("%(message)s")], indirect=True)
@@ -50,12 +51,20 @@ def test_log_records_hold_no_key_in_message_or_traceback(written: io.StringIO) -
     assert "ValueError: Illegal header value" in text
 
 
-def test_an_exception_that_nobody_catches_is_printed_without_the_key() -> None:
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        (_UNCAUGHT, 1),
+        (
+            _UNCAUGHT.replace("raise", "def fail(): raise") + "import threading; threading.Thread(target=fail).start()",
+            0,
+        ),
+    ],
+)
+def test_an_exception_that_nobody_catches_is_printed_without_the_key(program: str, status: int) -> None:
     environment = {"DJANGO_SETTINGS_MODULE": "toolbench.settings", "PYTHONPATH": str(settings.BASE_DIR)}
     environment |= {"TOOLBENCH_VAR": str(settings.VAR_DIR)}
-    done = subprocess.run(
-        [sys.executable, "-c", _UNCAUGHT], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status
     assert KEY not in done.stderr
     assert "RuntimeError: refused " + "*" * len(KEY) in done.stderr

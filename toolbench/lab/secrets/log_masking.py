@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import threading
 import traceback
 from types import TracebackType
 from typing import Any
@@ -25,10 +26,16 @@ class MaskedRecord(logging.LogRecord):
 
 
 def install() -> None:
-    """Have every logger of this process, and an exception that nobody catches, write masked texts."""
+    """Have every logger of this process, and an exception that nobody catches in any thread, write masked texts."""
     logging.setLogRecordFactory(MaskedRecord)
     sys.excepthook = _print_masked
+    threading.excepthook = _print_masked_of_thread
 
 
 def _print_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     sys.stderr.write(mask_in_use("".join(traceback.format_exception(kind, error, trace))))
+
+
+def _print_masked_of_thread(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_value is not None and failed.exc_type is not SystemExit:
+        _print_masked(failed.exc_type, failed.exc_value, failed.exc_traceback)
