@@ -5,9 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_all,
+)
 from tests.lab.report_fields import fields
 from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.decisions.settings_export import get_settings_page
 from toolbench.lab.models import Run
 from toolbench.lab.reports.report import report_files
 
@@ -159,3 +169,17 @@ def test_what_was_asked_is_read_from_the_run() -> None:
     assert summary["request_overrides"] == {"user": "me"}
     assert (summary["strategies"], summary["fallback_profiles"]) == (["production"], ["fallback_off", "fallback_on"])
     assert summary["fallback_matrix"] is True
+
+
+def test_stored_address_with_keys_is_exported_as_stars() -> None:
+    key = "sk-planted-0123456789"
+    address = {"base_url": f"https://x.test/{key}", "api_prefix": f"/{key}/v1"}
+    config = make_config(make_run(), model=make_model(provider=make_provider("Old", **address)))
+    make_trials(make_cell(config), **{"pass": 1})
+    files = dict(report_files(config.run.pk))
+    assert json.loads(files["summary.json"])["api_prefix"] == f"/{'*' * len(key)}/v1"
+    page = get_settings_page(config.pk)
+    assert page is not None
+    assert not [name for name, text in files.items() if b"planted" in text]
+    assert len(page.files) > 1
+    assert not [file.file for file in page.files if "planted" in file.text]

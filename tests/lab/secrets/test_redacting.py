@@ -50,7 +50,7 @@ SPLIT = b"".join(
 NEEDED: dict[type[models.Model], str] = {
     ServiceAddress: "key"
 }  # tables and columns in which a secret is kept on purpose
-NEEDED_COLUMNS = {"base_url", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
+NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
 DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
 
 
@@ -207,8 +207,15 @@ def test_redact_takes_old_keys_from_a_file(folder: Path) -> None:
         _redact(secrets=str(folder / "none"))
 
 
-def test_redact_names_the_provider_whose_address_holds_a_secret() -> None:
-    make_provider("In the path", base_url="https://example.test/sk-in-the-path-123/v1")
+@pytest.mark.parametrize(
+    "address",
+    [{"base_url": "https://example.test/sk-in-the-path-123/v1"}, {"api_prefix": "/sk-in-the-path-123/v1"}],
+)
+def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[str, str]) -> None:
+    provider = make_provider("In the path", **address)
+    _rows()
+    Trial.objects.update(sentence="It said sk-in-the-path-123.")
     told = _redact()
-    assert "The base URL of In the path holds a secret" in told
-    assert Provider.objects.get(name="In the path").base_url.endswith("/sk-in-the-path-123/v1")
+    assert "The base URL or prefix of In the path holds a secret" in told
+    assert Provider.objects.filter(pk=provider.pk, **address).exists()
+    assert not Trial.objects.filter(sentence__contains="in-the-path").exists()

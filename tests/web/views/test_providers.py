@@ -220,3 +220,10 @@ def test_masked_address_that_is_sent_back_is_refused(owner_client: Client) -> No
     assert (answer.status_code, "looks like a key" in answer.content.decode()) == (422, True)
     provider.refresh_from_db()
     assert (provider.name, provider.base_url) == ("Old", "https://x.test/sk-planted-key/v1")
+
+
+def test_stored_prefix_with_a_key_is_shown_as_stars(owner_client: Client) -> None:
+    provider = make_provider("Old", base_url="https://x.test", api_prefix="/sk-planted-0123456789/v1")
+    text = owner_client.get(f"/providers/{provider.pk}/").content.decode()
+    assert "planted" not in text
+    assert f'value="/{"*" * len("sk-planted-0123456789")}/v1"' in text

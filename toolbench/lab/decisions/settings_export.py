@@ -52,7 +52,7 @@ def chosen_settings(config: RunConfig) -> Chosen:
         name=str(config),
         model=config.model_name,
         base_url=_address(config),
-        api_prefix=provider.api_prefix if provider else "/v1",
+        api_prefix=mask_address(provider.api_prefix, provider_secrets(provider)) if provider else "/v1",
         key_env=(provider.key_env if provider else "") or UNNAMED_KEY,
         wire=provider.wire if provider else Provider.Wire.CHAT.value,
         layers=tuple((name, patch) for name, patch in config.layers),

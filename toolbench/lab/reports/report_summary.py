@@ -180,7 +180,8 @@ def _address(reports: Sequence[ConfigReport]) -> JsonObject:
         return {"base_url": None, "api_prefix": None}
     parts = urlsplit(only.base_url)
     base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return {"base_url": mask_address(base, provider_secrets(only)), "api_prefix": only.api_prefix}
+    known = provider_secrets(only)
+    return {"base_url": mask_address(base, known), "api_prefix": mask_address(only.api_prefix, known)}
 
 
 def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:

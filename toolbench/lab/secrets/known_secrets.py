@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.providers.address_keys import secrets_in_url
+from toolbench.lab.secrets.provider_secrets import address_secrets
 from toolbench.providers.masking import Masker, is_open
 
 
@@ -25,7 +25,7 @@ def known_secrets(further: Iterable[str] = ()) -> Redaction:
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
     unread: list[str] = []
     for provider in Provider.objects.all():
-        secrets += secrets_in_url(provider.base_url)
+        secrets += address_secrets(provider)
         try:
             secrets += _secrets_of(provider)
         except KeyUnavailable:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from toolbench.lab.models import Provider
 from toolbench.lab.secrets.extra_headers import secret_names
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.providers.address_keys import secrets_in_url
 
 _NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
@@ -26,3 +27,8 @@ def provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str
         headers = endpoint_headers(provider)
         secrets.extend(str(headers[name]) for name in secret_names(headers))
     return tuple(word for secret in secrets for word in {secret.strip(), *secret.split()} if word)
+
+
+def address_secrets(provider: Provider) -> tuple[str, ...]:
+    """Return what may be a secret in the base URL and in the prefix of a provider; new ones are refused there."""
+    return (*secrets_in_url(provider.base_url), *secrets_in_url(f"/{provider.api_prefix.strip('/')}"))

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import models, transaction
 
 from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
-from toolbench.providers.address_keys import secrets_in_url
+from toolbench.lab.secrets.provider_secrets import address_secrets
 from toolbench.providers.masking import Masker
 
 ROWS = 500  # read at once
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Where a secret is kept on purpose, encrypted or to be sent.
 _NEEDED: dict[type[models.Model], Kept] = {
-    Provider: frozenset({"base_url", "key_env", "key_encrypted", "headers_encrypted", "header_names"})
+    Provider: frozenset({"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"})
 }
 _NEEDED_TABLES = (ServiceAddress, SignInLink)
 _MASKED = "masked"  # the column that says that a secret was overwritten
@@ -53,8 +53,8 @@ def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Itera
 
 
 def secret_addresses() -> list[str]:
-    """Return the names of providers whose base URL holds a secret: it is sent, so it cannot be overwritten."""
-    return [name for name, url in Provider.objects.values_list("name", "base_url") if secrets_in_url(url)]
+    """Return the names of providers whose base URL or prefix holds a secret: it is sent, so it is not overwritten."""
+    return [provider.name for provider in Provider.objects.all() if address_secrets(provider)]
 
 
 def _fields(model: type[models.Model]) -> "Fields":

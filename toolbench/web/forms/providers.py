@@ -40,7 +40,7 @@ class ProviderForm(forms.Form):
     template = forms.ChoiceField(required=False, label="Template")
     name = forms.CharField(required=False, max_length=80, label="Name")
     base_url = forms.CharField(required=False, max_length=300, label="Base URL", widget=AddressInput())
-    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix")
+    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix", widget=AddressInput())
     wire = forms.ChoiceField(required=False, label="API", choices=[("", "The template’s own"), *Provider.Wire.choices])
     key = forms.CharField(
         required=False,
@@ -62,9 +62,11 @@ class ProviderForm(forms.Form):
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        address = self.fields["base_url"].widget
-        assert isinstance(address, AddressInput)
-        address.known = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
+        known = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
+        for name in ("base_url", "api_prefix"):
+            address = self.fields[name].widget
+            assert isinstance(address, AddressInput)
+            address.known = known
         stored = self.fields["remove_headers"]
         assert isinstance(stored, forms.MultipleChoiceField)
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]

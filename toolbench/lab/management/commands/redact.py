@@ -43,7 +43,9 @@ class Command(BaseCommand):
         changed, searched = sum(one.changed for one in done), sum(one.searched for one in done)
         self.stdout.write(f"{changed} of {searched} rows and lines {verb}.")
         for name in secret_addresses():
-            self.stdout.write(f"The base URL of {name} holds a secret that is sent: move it to the key or a header.")
+            self.stdout.write(
+                f"The base URL or prefix of {name} holds a secret that is sent: move it to the key or a header."
+            )
         if changed:
             self.stdout.write(EXPORTED)
 
