@@ -41,7 +41,6 @@ lint: environment  ## Format, lint, types, import contracts, templates
 
 check: lint test  ## All that has to be green: lint and test
 
-# The canaries go here, as a line of their own, once the module is there: $(BIN)/python -m benchmarks.canaries
 check-long: environment  ## What is too slow for check, 45 minutes at most: ten rounds of chaos, search for keys
 	$(BIN)/python -m pytest -v -m long tests/long
 	$(BIN)/python -m benchmarks.canaries

@@ -35,6 +35,11 @@ def test_only_what_may_begin_a_key_waits() -> None:
     assert _heard(["skill", " and s", "k", "-ill"]) == ["skill", " and ", "", "sk-ill"]
 
 
+def test_nothing_waits_where_no_key_is_known() -> None:
+    live = LiveMasker(masker_for("", ()))
+    assert [live.mask(_text(part))["text"] for part in ("R&D", "50%", "\\")] == ["R&D", "50%", "\\"]
+
+
 def test_what_was_held_back_comes_when_the_answer_is_over() -> None:
     assert _heard(["a", KEY[:5]]) == ["a", "", KEY[:5]]
 

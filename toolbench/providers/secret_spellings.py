@@ -81,6 +81,8 @@ class Spellings:
         """Return where the end of `data` begins that a secret may begin with, the size of `data` for none.
 
         Its end is decoded as a whole, layer by layer, so that text full of escapes takes no longer than its size."""
+        if not self.needles:
+            return len(data)
         begin = max(0, len(data) - self._reach - _LONGEST_BEGUN)
         decoded = data[begin:]
         earliest = len(decoded)
