@@ -62,11 +62,11 @@ class ProviderForm(forms.Form):
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
+        secrets = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
             address = self.fields[name].widget
             assert isinstance(address, AddressInput)
-            address.known = known
+            address.known = secrets
         stored = self.fields["remove_headers"]
         assert isinstance(stored, forms.MultipleChoiceField)
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
