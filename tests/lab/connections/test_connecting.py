@@ -14,7 +14,7 @@ from toolbench.lab.models import Model, Provider
 from toolbench.lab.processes.services import register
 from toolbench.lab.secrets.keys import endpoint_headers, endpoint_key
 from toolbench.lab.trials.plans import reach
-from toolbench.providers.scripted import ScriptedProvider, json_answer
+from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WISH = Connection("Mine", "https://api.example.test", key="sk-1")
@@ -181,6 +181,14 @@ def test_a_provider_that_does_not_answer_is_said_in_words() -> None:
     missing = make_provider("Env", key_source="environment", key_env="NOT_SET_ANYWHERE")
     with pytest.raises(NoAnswer, match="NOT_SET_ANYWHERE"):
         connecting.list_models(missing.pk)
+
+
+def test_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "LIST_SECONDS", 0.2)
+    with ScriptedProvider([Answer(body=[b"["], declared=9, ending=Ending.HANG)]) as scripted:
+        provider = connecting.connect(Connection("S", scripted.base_url))
+        with pytest.raises(NoAnswer, match="no list of models within"):
+            connecting.list_models(provider.pk)
 
 
 def test_models_are_added_once_with_what_is_known_of_their_names() -> None:

@@ -23,9 +23,11 @@ from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.lab.trials.finishing import end_orphans, finish_runs
 from toolbench.lab.trials.plans import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers import listing
+from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.simulated.server import NAME as SERVICE
 from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
 
+LIST_SECONDS = 15.0  # for a provider's list of models
 _KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
@@ -111,13 +113,22 @@ def list_models(provider_id: int) -> tuple[str, ...]:
     provider = Provider.objects.get(pk=provider_id)
     try:
         endpoint = endpoint_of(reach(provider), provider.service, "")
-        return asyncio.run(listing.list_models(endpoint))
+        return asyncio.run(_listed(endpoint))
     except (KeyUnavailable, NotHere, NotReady) as error:
         raise NoAnswer(str(error)) from error
     except listing.ExchangeFailed as failed:
         status = f"HTTP {failed.error.status}: " if failed.error.status else ""
         hint = f" {failed.error.hint}" if failed.error.hint else ""
         raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
+
+
+async def _listed(endpoint: Endpoint) -> tuple[str, ...]:
+    """Ask for the list within `LIST_SECONDS`, since a page waits for it."""
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            return await listing.list_models(endpoint)
+    except TimeoutError:
+        raise NoAnswer(f"It gave no list of models within {LIST_SECONDS:g} s; ask again, or name a model.") from None
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:
