@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.template.base import Variable
 from django.test import Client, TransactionTestCase
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
@@ -16,6 +17,7 @@ from tests.browsers import WAIT_MS, Watch, executable, flags
 from tests.emptying import empty_tables
 from tests.environment import FOLDER, WORKER
 from tests.servers import TestServers
+from tests.strict_templates import UNKNOWN, resolve_strictly
 from tests.workers import WorkerProcess
 
 LONGEST = (
@@ -67,6 +69,22 @@ def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_par
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_tables())
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def strict_templates() -> Iterator[None]:
+    """Refuse unknown names in every template that a test renders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Variable, "_resolve_lookup", resolve_strictly)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_unknown_template_names(strict_templates: None) -> Iterator[None]:
+    """Fail the test whose page named something unknown, also where a tag caught the exception."""
+    UNKNOWN.clear()
+    yield
+    assert UNKNOWN == []
 
 
 @pytest.fixture

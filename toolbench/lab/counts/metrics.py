@@ -46,6 +46,11 @@ class Metric:
     with_control: bool = False
 
     @property
+    def is_rate(self) -> bool:
+        """Return whether the metric is a share of trials, not a figure."""
+        return self.rate is not None
+
+    @property
     def anchor(self) -> str:
         return f"metric-{self.name}"
 

@@ -141,8 +141,8 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
     label = ", ".join(f"{run.count} {WORDS[run.outcome]}" for run in runs) or "no trials"
     total = sum(run.count for run in runs)
     if total <= MOST_DOTS:
-        return {"lines": _lines(runs), "label": label}
-    return {"runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
+        return {"lines": _lines(runs), "runs": [], "label": label}
+    return {"lines": [], "runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
 
 
 @register.inclusion_tag("_empty.html")

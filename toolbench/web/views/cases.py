@@ -38,7 +38,7 @@ def new(request: HttpRequest) -> HttpResponse:
     beside = trying if "run" in request.POST else None
     case = form.save(from_trial=whole_number(source), beside=beside) if request.method == "POST" else None
     if case is None:
-        context = {"form": form, "trying": trying, "note": note}
+        context = {"form": form, "trying": trying, "note": note, "found": None}
         return page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
     return _tried(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
 
@@ -69,7 +69,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
     status = 422 if form.errors else 200
-    return page(request, "cases/edit.html", {"form": form, "found": found}, status=status)
+    return page(request, "cases/edit.html", {"form": form, "found": found, "trying": None, "note": ""}, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

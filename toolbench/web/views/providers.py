@@ -24,7 +24,7 @@ def list(request: HttpRequest) -> HttpResponse:
 def new(request: HttpRequest) -> HttpResponse:
     """GET shows the form, with what the address says filled in; POST connects and lists the provider's models."""
     if request.method != "POST":
-        return page(request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict())})
+        return page(request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict()), "line": None})
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
@@ -33,7 +33,7 @@ def new(request: HttpRequest) -> HttpResponse:
             return redirect("provider-models", connected)
         except connecting.ConnectRefused as refused:
             show_refusal(form, refused)
-    return page(request, "providers/edit.html", {"form": form}, status=422)
+    return page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

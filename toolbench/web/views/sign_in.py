@@ -30,7 +30,7 @@ _LOOKS_AT_LINKS = re.compile(
 @require_GET
 def show(request: HttpRequest) -> HttpResponse:
     """How to get a link. The page that was wanted (`?next=`) is remembered for whoever follows one in this browser."""
-    response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS})
+    response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
     if wanted := local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
         name, path = settings.WANTED_COOKIE_NAME, request.path

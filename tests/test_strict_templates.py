@@ -1,0 +1,41 @@
+"""The check that makes a page with an unknown name fail."""
+
+from contextlib import suppress
+
+import pytest
+from django.template import Context, Engine
+
+from tests.strict_templates import UNKNOWN, UnknownTemplateNameError
+from toolbench.lab.counts.metrics import METRICS
+
+CONSTRUCTS = (
+    "{{ %s }}",
+    "{{ %s|default:'x' }}",
+    "{%% if %s %%}x{%% endif %%}",
+    "{%% if not %s %%}x{%% endif %%}",
+    "{%% for item in %s %%}x{%% endfor %%}",
+    "{%% with value=%s %%}x{%% endwith %%}",
+    "{%% firstof %s %%}",
+)
+RATE = next(metric for metric in METRICS.values() if metric.rate is not None)
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+@pytest.mark.parametrize("name", ["nothing", "metric.nothing", "metric.rate", "metric.label.nothing"])
+def test_template_with_unknown_name_fails(construct: str, name: str) -> None:
+    """`metric.rate` is the callable that once made a branch of the matrix dead."""
+    template = Engine().from_string(construct % name)
+
+    with suppress(UnknownTemplateNameError):
+        template.render(Context({"metric": RATE}))
+
+    assert len(UNKNOWN) == 1
+    UNKNOWN.clear()
+
+
+@pytest.mark.parametrize("name", ["metric.label", "absent.nothing", "stored.nothing", "stored.items", "short.3"])
+def test_template_with_known_name_renders(name: str) -> None:
+    """A known name may have no value: None, a key that stored JSON lacks, a place after the end of a list."""
+    template = Engine().from_string(CONSTRUCTS[2] % name)
+
+    assert template.render(Context({"metric": RATE, "absent": None, "stored": {}, "short": [1]})) in ("", "x")
