@@ -4,6 +4,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO, TypeVar
 
 from django.db.models import BinaryField, Model
