@@ -97,6 +97,8 @@ def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[
         (STRICT, {"type": "string", "maxLength": 9}, "maxLength"),
         (PLAIN, {"type": "string", "minLength": 2}, "minLength"),
         (PLAIN, {"type": "string", "pattern": "^a$"}, "pattern"),
+        (LLGUIDANCE, {"type": "string", "pattern": '^(b|[^"a]{2})$'}, "pattern"),
+        (LLGUIDANCE, {"type": "string", "pattern": r"^[^\d\\]$"}, "pattern"),
         (PLAIN, {"type": "string", "format": "uuid"}, "format"),
         (PLAIN, {"type": "integer", "exclusiveMinimum": 2}, "exclusiveMinimum"),
         (PLAIN, {"enum": ["a", None]}, "enum"),

@@ -27,11 +27,12 @@ class Dialect:
     additionalProperties and recursion by `$ref`, which all hold.
 
     `patterns` is any (with no look-around nor back reference), anchored (the same as `^…$` only), plain (our own
-    grammar says it, and ends it where it has no end), or none. `longest` is the greatest string bound that is held.
-    `fractions`: bounds of numbers that need not be whole are held. `together`: a length beside a pattern is held.
-    `closed`: every object is closed. `strict`: every key of it is required too, an optional one as null. `recursion`: a
-    reference may lead back to itself. `least_items` is the greatest minItems that is held, `enum_types` are the types
-    that values of an enum may have."""
+    grammar says it, and ends it where it has no end), unescaped (any but one with a negated class that excludes a
+    quotation mark or a backslash, which llguidance 1.9 takes all the same, escaped), or none. `longest` is the
+    greatest string bound that is held. `fractions`: bounds of numbers that need not be whole are held. `together`:
+    a length beside a pattern is held. `closed`: every object is closed. `strict`: every key of it is required too,
+    an optional one as null. `recursion`: a reference may lead back to itself. `least_items` is the greatest
+    minItems that is held, `enum_types` are the types that values of an enum may have."""
 
     name: str
     keeps: frozenset[str]
@@ -79,7 +80,7 @@ LLGUIDANCE = Dialect(
     "grammar",
     NUMBERS | LENGTHS | COUNTS | {"multipleOf", "prefixItems", "patternProperties", "minProperties", "maxProperties"},
     MANY_FORMATS,
-    "any",
+    "unescaped",
     together=True,
 )
 GBNF = Dialect("gbnf", NUMBERS | LENGTHS | COUNTS | {"prefixItems"}, PLAIN_FORMATS | {"ipv4"}, "plain", fractions=False)

@@ -1,6 +1,7 @@
 """Regular expressions as far as every grammar can say them: characters, classes, groups, alternatives, repeats, and
 anchors at the ends. No look-around, no back references, no word boundaries."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -62,6 +63,16 @@ class Branch:
 
 class _NotPlain(Exception):
     pass
+
+
+def classes_of(node: Node) -> Iterator[Chars]:
+    """Yield every class of characters in a part of a pattern."""
+    if isinstance(node, Chars):
+        yield node
+        return
+    inner = (node.node,) if isinstance(node, Repeat) else node.parts if isinstance(node, Sequence) else node.options
+    for part in inner:
+        yield from classes_of(part)
 
 
 @lru_cache(maxsize=512)

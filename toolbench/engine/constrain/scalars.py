@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolbench.engine.constrain.dialects import LENGTHS, NUMBERS, Dialect, Limits
-from toolbench.engine.constrain.patterns import read_pattern
+from toolbench.engine.constrain.patterns import LAST, Chars, classes_of, read_pattern
 from toolbench.engine.messages import JsonObject
 
 Drop = Callable[[str], None]
@@ -48,7 +48,15 @@ def holds_pattern(pattern: Any, kind: str) -> bool:
     branches = read_pattern(pattern) if isinstance(pattern, str) and kind != "none" else None
     if branches is None:
         return False
+    if kind == "unescaped":
+        return not any(_excludes_escaped(chars) for branch in branches for chars in classes_of(branch.node))
     return kind != "anchored" or (len(branches) == 1 and branches[0].from_start and branches[0].to_end)
+
+
+def _excludes_escaped(chars: Chars) -> bool:
+    """Return whether a negated class excludes a character that JSON escapes."""
+    inside = [any(low <= ord(character) <= high for low, high in chars.ranges) for character in '"\\']
+    return not all(inside) and chars.ranges[-1:] != () and chars.ranges[-1][1] == LAST
 
 
 def _lengths(flat: JsonObject, dialect: Dialect, limits: Limits, drop: Drop) -> JsonObject:

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0015_jobs_and_cells_that_failed"),
+        ("lab", "0016_replay_attempts"),
     ]
 
     operations = [
