@@ -18,14 +18,8 @@ def show(request: HttpRequest) -> HttpResponse:
     """GET /compare/. The address holds both sides."""
     query = CompareQuery.from_query(request.GET)
     choices = get_compare_choices()
-    context: dict[str, object] = {
-        "query": query,
-        "metrics": METRICS,
-        "choices": choices,
-        "page": None,
-        "published": None,
-    }
-    context["sides"] = side_fields(query, choices)
+    context: dict[str, object] = {"query": query, "metrics": METRICS, "choices": choices}
+    context |= {"sides": side_fields(query, choices), "page": None, "published": None}
     if query.asked and query.published:
         context["published"] = compare_published(query)
     elif query.asked:
