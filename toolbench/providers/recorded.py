@@ -8,9 +8,10 @@ request that shows something else on, nobody can know what the model would have 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from selectors import DefaultSelector, SelectorKey
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import httpx
 
@@ -40,6 +41,7 @@ _EXCEPTIONS: dict[str, type[httpx.HTTPError]] = {
 }
 
 Value = TypeVar("Value")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Unknown(Exception):
@@ -223,6 +225,17 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Arguments], Value], *args: *Arguments
+    ) -> asyncio.Future[Value]:
+        """Run the function at once, since this loop waits for no other thread."""
+        future: asyncio.Future[Value] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def _jump(self, seconds: float) -> None:
         self._now += seconds
