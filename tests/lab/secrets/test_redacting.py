@@ -194,6 +194,17 @@ def test_redact_overwrites_lines_of_logs_in_place(folder: Path) -> None:
     assert path.read_text() == f"first\nrefused {'*' * len(KEY)}\nlast\nlater\n"
 
 
+def test_redact_keeps_names_apart_that_differ_in_their_keys(folder: Path) -> None:
+    (folder / "old").write_text("sk-first-key-0001\nsk-other-key-0002\n")
+    presets = [Preset.objects.create(name=f"for {key}") for key in ("sk-first-key-0001", "sk-other-key-0002")]
+
+    assert "lab_preset: 2 of 2 overwritten" in _redact(secrets=str(folder / "old"))
+
+    stars = f"for {'*' * 17}"
+    number = f" {presets[1].pk}"
+    assert [*Preset.objects.order_by("pk").values_list("name", flat=True)] == [stars, stars[: -len(number)] + number]
+
+
 def test_redact_takes_old_keys_from_a_file(folder: Path) -> None:
     _rows()
     Trial.objects.update(sentence="It said sk-old-key-of-last-year.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 
 from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
 from toolbench.lab.secrets.provider_secrets import address_secrets
@@ -101,9 +101,21 @@ def _masked(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, 
 def _write(model: type[models.Model], found: dict[Any, dict[str, Any]]) -> None:
     says_so = {_MASKED: True} if any(field.name == _MASKED for field in model._meta.concrete_fields) else {}
     for pk, columns in found.items():
-        model._base_manager.filter(pk=pk).update(**columns, **says_so)
+        row = model._base_manager.filter(pk=pk)
+        try:
+            with transaction.atomic():
+                row.update(**columns, **says_so)
+        except IntegrityError:  # names that differed in their keys only
+            row.update(**_numbered(columns, f" {pk}"), **says_so)
     if model is StepBody and found:
         Step.objects.filter(pk__in=found).update(**{_MASKED: True})
+
+
+def _numbered(columns: dict[str, Any], number: str) -> dict[str, Any]:
+    """Return the columns with the number at the end of each text, which keeps its length where it is long enough."""
+    return {
+        name: value[: -len(number)] + number if isinstance(value, str) else value for name, value in columns.items()
+    }
 
 
 def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> Redacted:

@@ -16,12 +16,12 @@ from toolbench.lab.signing_in import redeem
 from toolbench.web.local_paths import local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
-_AHEAD = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
-_SAYS_AHEAD = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+_PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
+_PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
 # A person's browser that follows a link sends these, if it sends them at all: pictures, frames and fetches differ.
 _NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 # What mail, chat and search programs call themselves when they look at a link to show a preview of it.
-_LOOKS_AT_LINKS = re.compile(
+_PREVIEW_AGENTS = re.compile(
     r"bot\b|crawl|spider|preview|facebookexternalhit|whatsapp|slack|skype|embedly|iframely|unfurl|scan", re.IGNORECASE
 )
 
@@ -60,9 +60,9 @@ def _is_followed(request: HttpRequest) -> bool:
     headers = request.headers
     return (
         request.method == "GET"
-        and not any(_AHEAD.search(headers.get(name, "")) for name in _SAYS_AHEAD)
+        and not any(_PREFETCH.search(headers.get(name, "")) for name in _PURPOSE_HEADERS)
         and all(headers.get(name, value) == value for name, value in _NAVIGATION.items())
-        and not _LOOKS_AT_LINKS.search(headers.get("User-Agent", ""))
+        and not _PREVIEW_AGENTS.search(headers.get("User-Agent", ""))
     )
 
 
