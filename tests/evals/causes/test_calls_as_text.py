@@ -4,6 +4,12 @@ from toolbench.engine.capabilities.record import Capabilities
 from toolbench.evals.causes.calls_as_text import Clues, causes
 
 
+SILENT = Capabilities(supports_tool_use=False, tools_field="accepted")
+REFUSED = Capabilities(supports_tool_use=False, tools_field="refused")
+DROPPED = Capabilities(supports_tool_use=False, tools_field="dropped")
+IN_TEXT = Capabilities(supports_tool_use=False, tools_field="accepted", text_format="hermes")
+
+
 def verdicts(seen: Clues) -> dict[str, str]:
     return {cause.code: cause.verdict for cause in causes(seen)}
 
@@ -11,19 +17,50 @@ def verdicts(seen: Clues) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("seen", "likely"),
     [
-        (Clues(Capabilities(supports_tool_use=False, tools_field="accepted")), {"model"}),
-        (Clues(Capabilities(supports_tool_use=False, tools_field="refused")), {"configuration"}),
-        (Clues(Capabilities(supports_tool_use=False, tools_field="dropped")), {"provider"}),
-        (Clues(Capabilities(supports_tool_use=False, tools_field="dropped"), self_hosted=True), {"configuration"}),
-        (Clues(Capabilities(), dialect="fenced_json"), {"behaviour"}),
-        (Clues(Capabilities(), dialect="hermes", self_hosted=True), {"behaviour", "configuration"}),
-        (Clues(Capabilities(), dialect="hermes", siblings=("Elsewhere",)), {"behaviour", "provider"}),
-        (Clues(Capabilities()), set()),
-        (Clues(Capabilities(supports_tool_use=True)), set()),
+        (Clues(SILENT, silent_trials=40), {"model"}),
+        (Clues(SILENT, silent_siblings=("Elsewhere",)), {"model"}),
+        (Clues(REFUSED, silent_siblings=("Elsewhere",)), {"model"}),
+        (Clues(REFUSED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (Clues(DROPPED, siblings=("Elsewhere",)), {"provider"}),
+        (Clues(DROPPED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (Clues(IN_TEXT, dialect="hermes"), {"behaviour"}),
+        (Clues(IN_TEXT, silent_trials=40), {"behaviour"}),
+        (Clues(Capabilities(), dialect="fenced_json", silent_trials=40), {"behaviour"}),
     ],
 )
-def test_the_likely_causes_are_those_with_evidence(seen: Clues, likely: set[str]) -> None:
+def test_causes_two_independent_signs_likely(seen: Clues, likely: set[str]) -> None:
     assert {code for code, verdict in verdicts(seen).items() if verdict == "likely"} == likely
+
+
+@pytest.mark.parametrize(
+    ("seen", "possible"),
+    [
+        (Clues(SILENT), {"model"}),
+        (Clues(Capabilities(), silent_trials=40), {"model"}),
+        (Clues(REFUSED), {"model", "configuration"}),
+        (Clues(DROPPED), {"provider"}),
+        (Clues(DROPPED, self_hosted=True), {"configuration"}),
+        (Clues(IN_TEXT), {"behaviour"}),
+        (Clues(Capabilities(), dialect="hermes"), {"behaviour"}),
+        (Clues(Capabilities(), dialect="hermes", self_hosted=True), {"behaviour", "configuration"}),
+        (Clues(Capabilities(), siblings=("Elsewhere",)), {"provider"}),
+        (Clues(Capabilities(supports_tool_use=True), dialect="hermes"), {"behaviour"}),
+    ],
+)
+def test_causes_one_sign_possible_and_never_likely(seen: Clues, possible: set[str]) -> None:
+    found = verdicts(seen)
+    assert {code for code, verdict in found.items() if verdict == "possible"} == possible
+    assert "likely" not in found.values()
+
+
+def test_causes_structured_call_rules_out_what_was_inferred() -> None:
+    seen = Clues(
+        Capabilities(supports_tool_use=True, tools_field="dropped", text_format="hermes"),
+        siblings=("Elsewhere",),
+        silent_siblings=("There",),
+        self_hosted=True,
+    )
+    assert set(verdicts(seen).values()) == {"ruled out"}
 
 
 def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:

@@ -5,8 +5,8 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
-from toolbench.lab.models import Cell, Model, Probe
-from toolbench.lab.probes.capabilities import effective_of
+from toolbench.lab.models import Cell, Model, Probe, Run
+from toolbench.lab.probes.capabilities import effective_of, get_measured
 
 pytestmark = pytest.mark.django_db
 
@@ -87,3 +87,66 @@ def test_native_trials_say_nothing_of_json_in_text() -> None:
     Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=40)
 
     assert effective_of(model).capabilities.json_stability is None
+
+
+def native_cell(model: Model, *, stream: bool = False, **counts: int) -> Cell:
+    cell = make_cell(make_config(make_run(), model=model, method="native", stream=stream))
+    Cell.objects.filter(pk=cell.pk).update(**counts)
+    return cell
+
+
+def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
+    model = make_model()
+    a_probe(model, learned={"supports_tool_use": False, "tools_field": "dropped"})
+    cell = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+
+    effective = effective_of(model)
+
+    told = effective.origins["supports_tool_use"]
+    assert (effective.capabilities.supports_tool_use, effective.capabilities.tools_field) == (True, "accepted")
+    assert (told.source, told.who, told.at) == (
+        "measured",
+        "200 answers with structured calls in trials",
+        cell.run.created_at,
+    )
+    assert effective.contradicted["tools_field"][0].source == "probed"
+    assert effective.capabilities.supports_parallel_tools is None
+    assert effective.capabilities.supports_stream_tools is None
+
+
+def test_several_and_streamed_calls_of_trials_fill_their_fields() -> None:
+    model = make_model()
+    native_cell(model, stream=True, structured_answers=10, calling_answers=10, calls=12, called_rightly=10)
+
+    known = effective_of(model).capabilities
+
+    assert (known.supports_parallel_tools, known.supports_stream_tools) == (True, True)
+
+
+@pytest.mark.parametrize(("days", "supported"), [(0.0, False), (3.0, True)])
+def test_refusal_after_the_calls_of_trials_outweighs_them(days: float, supported: bool) -> None:
+    model = make_model()
+    run = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10).run
+    Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
+    a_probe(model, days=days, learned={"supports_tool_use": False, "tools_field": "refused"})
+
+    assert effective_of(model).capabilities.supports_tool_use is supported
+
+
+@pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
+def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: int) -> None:
+    model = make_model()
+    native_cell(model, call_missed=trials, answered_turns=trials)
+
+    assert get_measured([model])[model.pk].silent == silent
+    assert effective_of(model).capabilities.supports_tool_use is None
+
+
+def test_model_page_and_compatibility_show_calls_of_trials_with_source_and_date(owner_client: Client) -> None:
+    model = make_model()
+    native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+
+    for address in (f"/models/{model.pk}/", "/compatibility/"):
+        page = owner_client.get(address).content.decode()
+        assert "200 answers with structured calls in trials" in page
+        assert "measured" in page

@@ -1,12 +1,19 @@
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import Found, probed, probed_personas
+from tests.providers.probing.probes import Found, Probe, probed, probed_personas
+from toolbench.engine.capabilities.routing import route
 from toolbench.providers.probing.checks import ProbeCheck
-from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS, TITLES, probe_conformance
+from toolbench.providers.probing.conformance import (
+    MOST_REQUESTS,
+    QUESTIONS,
+    TITLES,
+    probe_conformance,
+    probe_first_use,
+)
 from toolbench.providers.probing.constraining import check_constraints
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, completion, fails, json_answer, says
@@ -66,6 +73,45 @@ def test_dropped_tools_are_found_by_the_endpoints_own_count(personas: dict[str, 
 
     assert found.checks["dropped_tools"].outcome == "failed"
     assert found.capabilities.tools_field == "dropped"
+
+
+EQUAL_COUNTS = {"prompt_tokens": 40, "completion_tokens": 5, "total_tokens": 45}
+
+
+def _calls_when(needed: str | None) -> Callable[[Seen], Answer]:
+    """An endpoint that leaves tools out of its token count; it calls always, or under one tool_choice only."""
+
+    def play(seen: Seen) -> Answer:
+        body = seen.json()
+        if not isinstance(body.get("messages"), list):
+            return fails(400, "messages is no list")
+        chosen = body.get("tool_choice")
+        chosen = "named" if isinstance(chosen, dict) else chosen
+        offered = [tool["function"]["name"] for tool in body.get("tools") or []]
+        if body["messages"][-1].get("role") == "tool" or not offered or (needed and chosen != needed):
+            return completion({"content": "It gave it back."}, usage=EQUAL_COUNTS)
+        call = {"id": "call_1", "type": "function", "function": {"name": offered[0], "arguments": '{"value": "x"}'}}
+        return completion({"content": None, "tool_calls": [call]}, finish_reason="tool_calls", usage=EQUAL_COUNTS)
+
+    return play
+
+
+@pytest.mark.parametrize("probe", [probe_first_use, probe_conformance])
+@pytest.mark.parametrize("needed", [None, "required"])
+def test_probe_call_that_came_back_outweighs_equal_counts(probe: Probe, needed: str | None) -> None:
+    with ScriptedProvider(_calls_when(needed)) as provider:
+        known = probed(provider.endpoint(), probe).capabilities
+
+    assert (known.supports_tool_use, known.tools_field) == (True, "accepted")
+    assert route(("native", "text_json"), known).method == "native"
+
+
+def test_probe_call_under_a_named_choice_outweighs_equal_counts() -> None:
+    with ScriptedProvider(_calls_when("named")) as provider:
+        found = probed(provider.endpoint(), probe_conformance)
+
+    assert found.checks["tools"].learned["tools_field"] == "dropped"
+    assert (found.capabilities.supports_tool_use, found.capabilities.tools_field) == (True, "accepted")
 
 
 def test_ids_that_are_missing_or_equal_are_found(personas: dict[str, Found]) -> None:

@@ -1,4 +1,7 @@
-"""Why calls come as text: four causes, each with what speaks for or against it and what to do."""
+"""Why calls come as text: four causes, each with what speaks for or against it and what to do.
+
+A structured call that came back rules every cause out but the model's habit of writing calls. A cause is likely only
+with two signs that do not follow from each other; with one it is possible."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,13 +13,23 @@ Verdict = Literal["likely", "possible", "ruled out", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What is known. `dialect` is that of a call found in a text; `siblings` are other places that serve the same
-    weights and call natively; `self_hosted` servers have a tool parser that somebody switches on."""
+    """What is known of a model at its provider.
+
+    Attributes:
+        known: its effective capabilities.
+        dialect: text format of a call found in the text of the trial at hand; "" without one.
+        siblings: other places that serve the same weights and call natively.
+        silent_siblings: other places that serve them and do not.
+        self_hosted: the server is one whose tool parser somebody switches on.
+        silent_trials: trials that needed a call and had no structured one; 0 where some had, or for too few.
+    """
 
     known: Capabilities
     dialect: str = ""
     siblings: tuple[str, ...] = ()
+    silent_siblings: tuple[str, ...] = ()
     self_hosted: bool = False
+    silent_trials: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +42,57 @@ class Cause:
 
 
 def causes(clues: Clues) -> tuple[Cause, ...]:
-    """The four, always in the same order. A verdict without evidence is unknown."""
+    """Return the four causes, always in the same order."""
     return (_model(clues), _configuration(clues), _behaviour(clues), _provider(clues))
+
+
+def _judged(signs: list[str], against: str, otherwise: str) -> tuple[Verdict, str]:
+    """Return verdict and evidence: `against` rules the cause out; else the number of independent signs decides."""
+    if against:
+        return "ruled out", against
+    verdict: Verdict = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
+    return verdict, " ".join(signs) or otherwise
+
+
+def _called(clues: Clues) -> str:
+    return "Calls come back in tool_calls." if clues.known.supports_tool_use else ""
+
+
+def _places(names: tuple[str, ...]) -> str:
+    return f"The same weights call natively at {', '.join(names)}." if names else ""
 
 
 def _model(clues: Clues) -> Cause:
     known = clues.known
-    verdict: Verdict = "unknown"
-    evidence = "Nobody has probed it yet."
-    if known.supports_tool_use:
-        verdict, evidence = "ruled out", "It calls in tool_calls here."
-    elif clues.siblings:
-        verdict, evidence = "ruled out", f"The same weights call natively at {', '.join(clues.siblings)}."
-    elif clues.dialect or known.text_format:
-        verdict, evidence = "ruled out", f"It writes calls, in the dialect {clues.dialect or known.text_format}."
-    elif known.tools_field == "accepted" and known.supports_tool_use is False:
-        verdict, evidence = "likely", "It is given the tools and answers in words, also when a call is required."
-    elif known.tools_field == "refused":
-        verdict, evidence = "possible", "The endpoint refuses tools for it."
+    written = clues.dialect or known.text_format
+    writes = f"It writes calls, in the text format {written}." if written else ""
+    signs = []
+    if known.tools_field == "accepted" and known.supports_tool_use is False:
+        signs.append("It is given the tools and answers in words, also when a call is required.")
+    if known.tools_field == "refused":
+        signs.append("The endpoint refuses tools for it.")
+    if clues.silent_siblings:
+        signs.append(f"The same weights do not call at {', '.join(clues.silent_siblings)} either.")
+    if clues.silent_trials:
+        signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
+    against = _called(clues) or _places(clues.siblings) or writes
+    verdict, evidence = _judged(signs, against, "Nobody has probed it yet.")
     remedy = "Choose another model, or ask for calls as text JSON or constrained."
     return Cause("model", "The model does not support tool calling", verdict, evidence, remedy)
 
 
 def _configuration(clues: Clues) -> Cause:
     dialect = clues.dialect or clues.known.text_format
-    verdict: Verdict = "unknown"
-    evidence = "Nothing speaks for or against it."
-    if clues.known.supports_tool_use:
-        verdict, evidence = "ruled out", "Calls come back in tool_calls."
-    elif clues.known.tools_field == "refused":
-        verdict, evidence = "likely", "The endpoint refuses requests with tools."
-    elif dialect and clues.self_hosted:
-        verdict, evidence = "likely", f"A server of one's own passes on calls in {dialect} as text: its parser is off."
-    elif clues.known.tools_field == "dropped" and clues.self_hosted:
-        verdict, evidence = "likely", "The chat template of this server has no place for tools."
+    signs = []
+    if clues.known.tools_field == "refused":
+        signs.append("The endpoint refuses requests with tools.")
+    if dialect and clues.self_hosted:
+        signs.append(f"This server can be set up to read calls in {dialect}, and passes them on as text.")
+    if clues.known.tools_field == "dropped" and clues.self_hosted:
+        signs.append("The chat template of this server seems to have no place for tools.")
+    if clues.siblings and clues.self_hosted:
+        signs.append(_places(clues.siblings))
+    verdict, evidence = _judged(signs, _called(clues), "Nothing speaks for or against it.")
     remedy = (
         f"Switch on the server's tool parser{f' for {dialect}' if dialect else ''}, or give it a template with tools."
     )
@@ -71,27 +101,28 @@ def _configuration(clues: Clues) -> Cause:
 
 def _behaviour(clues: Clues) -> Cause:
     dialect = clues.dialect or clues.known.text_format
-    verdict: Verdict = "unknown"
-    evidence = "No call was seen in a text."
-    if dialect:
-        verdict, evidence = "likely", f"The text holds a whole call in the dialect {dialect}."
-    elif clues.known.supports_tool_use:
-        verdict, evidence = "ruled out", "Calls come back in tool_calls."
+    signs = []
+    if clues.dialect:
+        signs.append(f"The text of this trial holds a whole call in the text format {clues.dialect}.")
+    if clues.known.text_format:
+        signs.append(f"A probe found a call in the text format {clues.known.text_format}.")
+    if clues.silent_trials and signs:
+        signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
+    against = "" if clues.dialect else _called(clues)
+    verdict, evidence = _judged(signs, against, "No call was seen in a text.")
     reads = (
         "The preset content_tag_tool_call_fallback reads it" if dialect == "hermes" else "The method text_json reads it"
     )
-    remedy = f"{reads}; the method template speaks the dialect; constrained enforces a form."
+    remedy = f"{reads}; the method template uses the same text format; constrained enforces a form."
     return Cause("behaviour", "The model writes calls as text", verdict, evidence, remedy)
 
 
 def _provider(clues: Clues) -> Cause:
-    verdict: Verdict = "unknown"
-    evidence = "No other place that serves these weights was probed."
+    signs = []
     if clues.known.tools_field == "dropped" and not clues.self_hosted:
-        verdict, evidence = "likely", "The tools never reach the prompt: the request has as many tokens without them."
-    elif clues.known.supports_tool_use:
-        verdict, evidence = "ruled out", "Calls come back in tool_calls."
-    elif clues.siblings:
-        verdict, evidence = "likely", f"The same weights call natively at {', '.join(clues.siblings)}."
+        signs.append("Requests have as many tokens with tools as without, and no call came.")
+    if clues.siblings:
+        signs.append(_places(clues.siblings))
+    verdict, evidence = _judged(signs, _called(clues), "No other place that serves these weights was probed.")
     remedy = "Use one of those places, or another method at this one."
     return Cause("provider", "The provider handles tools in its own way", verdict, evidence, remedy)

@@ -1,12 +1,12 @@
 """What is known of a model at its provider: declared, probed, measured, and what follows from all three."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Sum
+from django.db.models import F, Max, Q, Sum
 from django.utils import timezone
 
 from toolbench.engine.capabilities.declared import declared_by
@@ -22,20 +22,41 @@ from toolbench.engine.capabilities.record import (
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
 GOOD_FOR = timedelta(days=7)  # a probe's findings
-TEXT_METHOD = "text_json"
+ENOUGH_SILENCE = 20  # trials that needed a call, before a lack of structured calls says anything
+_TEXT = Q(config__method="text_json")
+_NATIVE = Q(config__method="native")
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Turns of stored trials that tried to call in text, and how many of them could not be read."""
+    """Counts of one model's stored trials, by the method that asked for the calls.
 
-    turns: int
-    parse_errors: int
-    until: datetime
+    Attributes:
+        text_turns: answers of the method text_json that tried to call.
+        parse_errors: those of them that could not be read.
+        trials: trials of the method native that needed a call and got an answer.
+        structured: answers of the method native with calls in their own field; `streamed` of these came in a stream.
+        several: whether any of them held more than one call.
+        text_until, native_until: when the newest run with such answers was launched; None without any.
+    """
+
+    text_turns: int = 0
+    parse_errors: int = 0
+    trials: int = 0
+    structured: int = 0
+    streamed: int = 0
+    several: bool = False
+    text_until: datetime | None = None
+    native_until: datetime | None = None
 
     @property
     def level(self) -> str | None:
-        return stability(self.parse_errors, self.turns)
+        return stability(self.parse_errors, self.text_turns)
+
+    @property
+    def silent(self) -> int:
+        """Return how many trials needed a call, where none had a structured one and there are enough; else 0."""
+        return self.trials if not self.structured and self.trials >= ENOUGH_SILENCE else 0
 
 
 def get_effective(models: Iterable[Model]) -> dict[int, Effective]:
@@ -43,7 +64,10 @@ def get_effective(models: Iterable[Model]) -> dict[int, Effective]:
     wanted = list(models)
     probed, measured = _probed(wanted), get_measured(wanted)
     return {
-        model.pk: merge((*_declared(model), *probed[model.pk], *_measured(measured.get(model.pk)))) for model in wanted
+        model.pk: merge(
+            (*_declared(model), *probed[model.pk], *_measured(measured.get(model.pk, Measured()), probed[model.pk]))
+        )
+        for model in wanted
     }
 
 
@@ -91,18 +115,43 @@ def _probed(models: Iterable[Model]) -> Mapping[int, list[Told]]:
 
 
 def get_measured(models: Iterable[Model]) -> dict[int, Measured]:
-    """From stored trials that asked for calls as text. One query; models without any are left out."""
+    """Count the stored trials of these models. One query; models without any are left out."""
     rows = (
-        Cell.objects.filter(config__model__in=[model.pk for model in models], config__method=TEXT_METHOD)
-        .filter(run__deleted_at=None, calling_turns__gt=0)
+        Cell.objects.filter(config__model__in=[model.pk for model in models], run__deleted_at=None)
+        .filter(_TEXT & Q(calling_turns__gt=0) | _NATIVE)
         .values("config__model")
-        .annotate(turns=Sum("calling_turns"), errors=Sum("parse_error_turns"), until=Max("run__created_at"))
+        .annotate(
+            text_turns=Sum("calling_turns", filter=_TEXT, default=0),
+            parse_errors=Sum("parse_error_turns", filter=_TEXT, default=0),
+            trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE, default=0),
+            structured=Sum("structured_answers", filter=_NATIVE, default=0),
+            streamed=Sum("structured_answers", filter=_NATIVE & Q(config__stream=True), default=0),
+            several=Sum("calls", filter=_NATIVE & Q(calls__gt=F("calling_answers")), default=0),
+            text_until=Max("run__created_at", filter=_TEXT),
+            native_until=Max("run__created_at", filter=_NATIVE),
+        )
     )
-    return {row["config__model"]: Measured(row["turns"], row["errors"], row["until"]) for row in rows}
+    return {row.pop("config__model"): Measured(**row | {"several": bool(row["several"])}) for row in rows}
 
 
-def _measured(measured: Measured | None) -> list[Told]:
-    if measured is None or measured.level is None:
-        return []
-    who = f"{measured.parse_errors} of {measured.turns} turns could not be read"
-    return [Told("measured", Capabilities(json_stability=measured.level), who, measured.until)]
+def _measured(measured: Measured, probed: Sequence[Told]) -> list[Told]:
+    """What the trials show. A later probe whose requests with tools were refused outweighs calls seen before it."""
+    told: list[Told] = []
+    if measured.level is not None:
+        who = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
+        told.append(Told("measured", Capabilities(json_stability=measured.level), who, measured.text_until))
+    if measured.structured and not _refused_since(measured.native_until, probed):
+        who = f"{measured.structured} answers with structured calls in trials"
+        seen = Capabilities(
+            supports_tool_use=True,
+            tools_field="accepted",
+            supports_parallel_tools=measured.several or None,
+            supports_stream_tools=bool(measured.streamed) or None,
+        )
+        told.append(Told("measured", seen, who, measured.native_until))
+    return told
+
+
+def _refused_since(until: datetime | None, probed: Sequence[Told]) -> bool:
+    refusals = (one.at for one in probed if one.capabilities.tools_field == "refused")
+    return any(until is None or (at is not None and at > until) for at in refusals)

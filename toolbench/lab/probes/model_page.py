@@ -7,7 +7,7 @@ from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.engine.capabilities.record import DOCS, Effective, Told
 from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.probes.capabilities import effective_of, get_effective
+from toolbench.lab.probes.capabilities import Measured, effective_of, get_effective, get_measured
 from toolbench.providers.probing.conformance import MOST_REQUESTS
 
 SHOWN_PROBES = 10
@@ -65,13 +65,27 @@ def lines_of(effective: Effective) -> tuple[CapabilityLine, ...]:
 
 
 def get_causes(model: Model, effective: Effective, *, dialect: str = "") -> tuple[Cause, ...]:
-    """Why this model's calls come as text. At most three queries."""
+    """Return why this model's calls come as text. At most five queries."""
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
     others = {other.pk: other for other in same.select_related("provider")}
     known = get_effective(others.values()) if others else {}
-    native = tuple(str(others[pk].provider) for pk, one in known.items() if one.capabilities.supports_tool_use)
+
+    def places(calls: bool) -> tuple[str, ...]:
+        found = (pk for pk, one in known.items() if one.capabilities.supports_tool_use is calls)
+        return tuple(dict.fromkeys(str(others[pk].provider) for pk in found))
+
     hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED
-    return causes(Clues(effective.capabilities, dialect=dialect, siblings=native, self_hosted=hosted))
+    measured = get_measured([model]).get(model.pk, Measured())
+    return causes(
+        Clues(
+            known=effective.capabilities,
+            dialect=dialect,
+            siblings=places(True),
+            silent_siblings=places(False),
+            self_hosted=hosted,
+            silent_trials=measured.silent,
+        )
+    )
 
 
 def in_words(value: object) -> str:

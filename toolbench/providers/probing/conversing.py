@@ -17,16 +17,20 @@ _MISSED = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
 
 def check_dropped_tools(heard: Heard, bare: Heard) -> ProbeCheck:
-    """The same request with tools must be longer than without, by the endpoint's own count."""
+    """Compare the endpoint's token counts of one request with tools and without.
+
+    Equal counts teach nothing by themselves: an endpoint may leave tools out of its count. A call that came back to
+    the request with tools shows that they arrived."""
     numbers = (*heard.numbers[:1], *bare.numbers)
     counts = [one.turn.usage.input_tokens if one.turn and one.turn.usage else None for one in (heard, bare)]
     if None in counts:
         return ProbeCheck("dropped_tools", "unknown", "Could not be told: the endpoint counts no tokens.", {}, numbers)
+    if heard.turn and heard.turn.path == "tool_use" and heard.turn.calls:
+        said = f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
+        return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
     if dropped(heard, bare):
-        said = f"The request has {counts[0]} tokens with tools and without: they are dropped on the way."
-        return ProbeCheck(
-            "dropped_tools", "failed", said, {"tools_field": "dropped", "supports_tool_use": False}, numbers
-        )
+        said = f"The request has {counts[0]} tokens with tools and without, and no call came: they seem to be dropped."
+        return ProbeCheck("dropped_tools", "failed", said, exchanges=numbers)
     said = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
     return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
 

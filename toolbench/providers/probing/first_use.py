@@ -40,20 +40,22 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, Heard]:
 
 
 async def _without_call(prober: Prober, heard: Heard) -> ProbeCheck:
-    """Plain text: are the tools dropped, or does the model need to be held to a call?"""
+    """Ask again with tool_choice required, and compare token counts with a request without tools.
+
+    A call that comes back decides. Equal token counts show dropped tools only if no call comes either: some endpoints
+    leave tools out of their count."""
     bare = await prober.ask(replace(echo_wish(prober.word), tools=(), turns=1))
-    numbers = (*heard.numbers, *bare.numbers)
-    if dropped(heard, bare):
-        said = "The endpoint drops the tools: the request has as many tokens with them as without."
-        return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
     held = await prober.ask(replace(echo_wish(prober.word), policy={"tool_choice": "required"}, turns=1))
-    numbers = (*numbers, *held.numbers)
+    numbers = (*heard.numbers, *bare.numbers, *held.numbers)
     if held.turn is not None and _called(held.turn):
         known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
         said = "The model calls only when tool_choice is required; left to itself it answers in words."
         return ProbeCheck("tools", "passed", said, known, numbers)
     if held.error is not None and held.error.infrastructure:
         return untold("tools", held.error, numbers)
+    if dropped(heard, bare):
+        said = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
+        return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
     said = "The model answers in words, and tool_choice required does not change that."
     return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
 

@@ -27,7 +27,9 @@ def raw_message(step: ExchangeStep) -> Message:
 
 
 def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Where calls stand and what their arguments are, over all answers that call."""
+    """Return where calls stand and what their arguments are, over all answers that call.
+
+    One structured call that came back shows that tools are taken, whatever an earlier check concluded without one."""
     calling = [(step.ordinal, message) for step in exchanges if _calls(message := raw_message(step))]
     numbers = tuple(number for number, _ in calling)
     if not calling:
@@ -36,7 +38,12 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     arguments = {_kind(function.get("arguments")) for _, message in calling for function in _functions(message)}
     place = next((odd for odd in (LEGACY, OBJECT) if odd in places), LIST)
     kind = next((fault for fault in _FAULTS if fault in arguments), "text")
-    learned: JsonObject = {"calls_shape": place, "arguments_shape": kind}
+    learned: JsonObject = {
+        "supports_tool_use": True,
+        "tools_field": "accepted",
+        "calls_shape": place,
+        "arguments_shape": kind,
+    }
     if place == LIST and kind == "text":
         said = "Calls are a list and their arguments a JSON text."
         return ProbeCheck("shape", "passed", said, learned, numbers)
