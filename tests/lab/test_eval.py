@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from tests.lab.benches import plays_well, scripted_model
 from toolbench.lab.catalogue import load
 from toolbench.lab.command.eval_request import NO_LIMIT_SECONDS
-from toolbench.lab.models import Model, Provider, Run, ServiceAddress
+from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
 from toolbench.lab.runs import controlling
 from toolbench.lab.secrets.keys import encrypt
 from toolbench.lab.trials.plans import frozen_configs
@@ -204,9 +204,22 @@ def test_a_stored_key_does_not_follow_the_address_to_another_host(
 def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
-    evaluate(provider=None, models="x_ai", scenarios="chat_only", provider_only="one,two", temperature="0.5")
+    evaluate(
+        provider=None, models="x_ai", scenarios="chat_only", provider_only="one,two", temperature="0.5", probe=False
+    )
     body = scripted.seen[0].json()
     assert (body["provider"], body["temperature"]) == ({"only": ["one", "two"]}, 0.5)
+
+
+@pytest.mark.parametrize(("declined", "probes"), [(False, 1), (True, 0)])
+def test_eval_probes_an_undeclared_model_first_unless_declined(
+    scripted: ScriptedProvider, declined: bool, probes: int
+) -> None:
+    scripted_model(scripted)
+    evaluate(**({"probe": False} if declined else {}))
+    offered = [tool["function"]["name"] for tool in scripted.seen[0].json().get("tools", [])]
+    assert (Probe.objects.count(), "probe_echo" in offered) == (probes, not declined)
+    assert Run.objects.get().state == "finished"
 
 
 def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: ScriptedProvider) -> None:
@@ -241,7 +254,7 @@ def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
 
     with ScriptedProvider(interrupts) as scripted:
         scripted_model(scripted)
-        error = refused(scenarios="chat_only", trials="40", jobs="1")
+        error = refused(scenarios="chat_only", trials="40", jobs="1", probe=False)
     run = Run.objects.get()
     assert error.returncode == 3
     assert f"Go on with `manage.py eval --resume {run.pk}`" in str(error)

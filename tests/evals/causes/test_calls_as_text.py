@@ -3,7 +3,6 @@ import pytest
 from toolbench.engine.capabilities.record import Capabilities
 from toolbench.evals.causes.calls_as_text import Clues, causes
 
-
 SILENT = Capabilities(supports_tool_use=False, tools_field="accepted")
 REFUSED = Capabilities(supports_tool_use=False, tools_field="refused")
 DROPPED = Capabilities(supports_tool_use=False, tools_field="dropped")

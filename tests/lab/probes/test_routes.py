@@ -48,7 +48,7 @@ def test_auto_waits_for_the_probe_of_a_model_of_which_nothing_is_known(model: Mo
     run = launched(model, methods=("auto",))
 
     assert run.configs.get().method == "auto"
-    assert Probe.objects.get().why == f"Run {run.pk} wants to know how to ask it."
+    assert Probe.objects.get().why == f"Run {run.pk} uses it for the first time."
     assert work(model, seconds=0.5) == 0  # nothing is claimed yet
 
 
@@ -74,6 +74,46 @@ def test_auto_leads_to_text_json_where_tools_are_refused_and_says_what_was_passe
     assert config.routing["deprecated"] is True
     assert config.routing["passed"][0] == {"method": "native", "why": "The endpoint refuses requests with tools."}
     assert config.routing["known"]["tools_field"]["source"] == "probed"
+
+
+def test_named_method_waits_for_the_probe_and_keeps_its_method(model: Model) -> None:
+    with ScriptedProvider(plays_probes_too) as provider:
+        answered_by(model, provider)
+        run = launched(model, probe_unknown=True)
+        assert run.configs.get().awaits_probe
+        assert work(model, seconds=0.5) == 0
+        config = settled(model, run)
+        assert work(model) == 3
+
+    assert (config.method, config.routing, config.awaits_probe) == ("native", {}, False)
+    assert (config.support["value"], config.support["source"]) == (True, "probed")
+    assert Run.objects.get().state == "finished"
+
+
+def test_named_method_is_not_applicable_where_the_probe_meets_a_refusal(model: Model) -> None:
+    with ScriptedProvider(refuses_tools) as provider:
+        answered_by(model, provider)
+        run = launched(model, probe_unknown=True)
+        config = settled(model, run)
+        work(model, seconds=0.5)
+
+    assert config.method == "native"
+    trial = Trial.objects.filter(run=run)[0]
+    assert (trial.outcome, trial.sentence) == ("na", "The endpoint refuses requests with tools.")
+    assert Run.objects.get().state == "finished"
+
+
+def test_named_method_without_the_wish_waits_for_nothing(model: Model) -> None:
+    launched(model)
+    assert not Probe.objects.exists()
+    assert work(model) == 3
+
+
+def test_named_method_of_a_known_model_waits_for_nothing(model: Model) -> None:
+    Model.objects.filter(pk=model.pk).update(capabilities={"supports_tool_use": True})
+    launched(model, probe_unknown=True)
+    assert not Probe.objects.exists()
+    assert work(model) == 3
 
 
 def test_a_probe_that_could_not_be_told_leaves_native_to_be_tried_and_the_next_launch_asks_again(model: Model) -> None:

@@ -174,6 +174,12 @@ class EvalOptions:
         default=("native",),
         metadata=_row(WORDS, "how calls are asked for: auto, native, text_json, template, constrained"),
     )
+    probe: bool = field(
+        default=True,
+        metadata=_row(
+            SWITCH, "ask models that nobody has declared first whether they call tools, with 2 to 5 requests"
+        ),
+    )
     stream: str = field(default="none", metadata=_row(STREAM, "whether answers come as a stream; both tries each way"))
     tag_fallback: bool = field(
         default=False,

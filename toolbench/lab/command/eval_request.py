@@ -50,6 +50,7 @@ def ask(options: EvalOptions) -> EvalRequest:
         profiles=profiles,
         strategies=_strategies(options),
         methods=options.method,
+        probe_unknown=options.probe,
         streams=STREAMS[options.stream],
         scenarios=slugs,
         trials=options.trials,

@@ -34,6 +34,7 @@ from toolbench.lab.planning.run_request import (
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.support import deciding_probe, support_of
 from toolbench.lab.probes.routes import must_probe, routing_of, way, with_capabilities, with_route
+from toolbench.providers.probing.conformance import MOST_FIRST_USE_REQUESTS
 
 
 def expand(request: RunRequest) -> Plan:
@@ -130,6 +131,7 @@ def _config(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Plann
         routing=routing_of(chosen, effective) if chosen else {},
         support=support_of(effective),
         probe=deciding_probe(effective),
+        awaits_probe=_awaits_probe(request, choice, effective),
     )
 
 
@@ -138,6 +140,10 @@ def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route
     if choice.method != AUTO or must_probe(effective.capabilities):
         return None
     return way(layers, effective)
+
+
+def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effective) -> bool:
+    return (choice.method == AUTO or request.probe_unknown) and must_probe(effective.capabilities)
 
 
 def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
@@ -203,6 +209,8 @@ def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[Planned
     paid: dict[str, int] = defaultdict(int)
     for name, most in _paid(configs, cells):
         paid[name] = min(cap, paid[name] + most * request.trials)
+    for name in _probed_and_paid(configs):
+        paid[name] += MOST_FIRST_USE_REQUESTS
     return Plan(
         configs=tuple(configs),
         cells=tuple(cells),
@@ -224,6 +232,12 @@ def first_blocks(request: RunRequest) -> int:
 def competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
     """How many cells a scenario has that can be decided."""
     return Counter(cell.scenario for cell in cells if cell.applicable)
+
+
+def _probed_and_paid(configs: list[PlannedConfig]) -> list[str]:
+    """Return the provider's name for every model whose probe costs money; no cap of the run counts its requests."""
+    waiting = {config.model: config for config in configs if config.awaits_probe}
+    return [config.provider_name for config in waiting.values() if config.provider_kind not in FREE_KINDS]
 
 
 def _paid(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:

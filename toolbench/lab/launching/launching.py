@@ -41,7 +41,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])
         for model in waiting_models(run):
-            ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} wants to know how to ask it.")
+            ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
         transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run
@@ -107,6 +107,7 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
             routing=config.routing,
             support=config.support,
             probe_id=config.probe,
+            awaits_probe=config.awaits_probe,
         )
         for position, config in enumerate(plan.configs)
     )

@@ -89,6 +89,7 @@ class RunConfig(models.Model):
     policy_hash = models.CharField(max_length=64)
     routing = models.JSONField(default=dict)  # method auto: what it led to and why (lab/probes/routes.py)
     probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
+    awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
     support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
     position = models.PositiveIntegerField(default=0)

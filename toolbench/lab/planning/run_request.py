@@ -34,7 +34,9 @@ class RunRequest:
     given; each with every scenario, `trials` times. With `until` (`stopping.Until`) each cell goes on until it is
     decided, at most so often. `overrides` is a sparse policy patch above everything but the scenario. Equal requests
     with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
-    provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit."""
+    provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit.
+    `probe_unknown`: a model of which nobody said whether it calls tools is probed before its first trial, whatever the
+    method; auto does so in any case."""
 
     title: str = ""
     models: tuple[int, ...] = ()
@@ -61,6 +63,7 @@ class RunRequest:
     seed: int | None = None
     purpose: str = ""
     enforce_applicability: bool = True
+    probe_unknown: bool = False
     configs: tuple[ConfigChoice, ...] = ()
 
     def to_json(self) -> JsonObject:
@@ -112,7 +115,7 @@ class Skipped:
 @dataclass(frozen=True, slots=True)
 class PlannedConfig:
     """A configuration as it will be frozen; `layers` are lowest first and without the scenario's. `method` is auto
-    while a probe has to say where it leads."""
+    while a probe has to say where it leads. `awaits_probe`: its trials wait until the model's probe is done."""
 
     model: int
     provider: int
@@ -130,6 +133,7 @@ class PlannedConfig:
     routing: JsonObject = field(default_factory=dict)  # where the method auto led, and why (lab/probes/routes.py)
     support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
     probe: int | None = None  # the probe that said so
+    awaits_probe: bool = False
 
     def __str__(self) -> str:
         streamed = "streamed" if self.stream else ""

@@ -34,7 +34,7 @@ class Measured:
     Attributes:
         text_turns: answers of the method text_json that tried to call.
         parse_errors: those of them that could not be read.
-        trials: trials of the method native that needed a call and got an answer.
+        due_trials: trials of the method native that needed a call and got an answer.
         structured: answers of the method native with calls in their own field; `streamed` of these came in a stream.
         several: whether any of them held more than one call.
         text_until, native_until: when the newest run with such answers was launched; None without any.
@@ -42,7 +42,7 @@ class Measured:
 
     text_turns: int = 0
     parse_errors: int = 0
-    trials: int = 0
+    due_trials: int = 0
     structured: int = 0
     streamed: int = 0
     several: bool = False
@@ -56,7 +56,7 @@ class Measured:
     @property
     def silent(self) -> int:
         """Return how many trials needed a call, where none had a structured one and there are enough; else 0."""
-        return self.trials if not self.structured and self.trials >= ENOUGH_SILENCE else 0
+        return self.due_trials if not self.structured and self.due_trials >= ENOUGH_SILENCE else 0
 
 
 def get_effective(models: Iterable[Model]) -> dict[int, Effective]:
@@ -123,7 +123,7 @@ def get_measured(models: Iterable[Model]) -> dict[int, Measured]:
         .annotate(
             text_turns=Sum("calling_turns", filter=_TEXT, default=0),
             parse_errors=Sum("parse_error_turns", filter=_TEXT, default=0),
-            trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE, default=0),
+            due_trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE, default=0),
             structured=Sum("structured_answers", filter=_NATIVE, default=0),
             streamed=Sum("structured_answers", filter=_NATIVE & Q(config__stream=True), default=0),
             several=Sum("calls", filter=_NATIVE & Q(calls__gt=F("calling_answers")), default=0),
@@ -131,7 +131,12 @@ def get_measured(models: Iterable[Model]) -> dict[int, Measured]:
             native_until=Max("run__created_at", filter=_NATIVE),
         )
     )
-    return {row.pop("config__model"): Measured(**row | {"several": bool(row["several"])}) for row in rows}
+    return {row["config__model"]: _counted(row) for row in rows}
+
+
+def _counted(row: Mapping[str, Any]) -> Measured:
+    counts = {name: value for name, value in row.items() if name != "config__model"}
+    return Measured(**counts | {"several": bool(row["several"])})
 
 
 def _measured(measured: Measured, probed: Sequence[Told]) -> list[Told]:

@@ -1,4 +1,5 @@
-"""Where the method auto leads: decided at the launch where enough is known, else when the model's probe is done.
+"""What waits for a model's probe, and where the method auto leads: decided at the launch where enough is known, else
+when the probe is done. A method that was named stays, unless the endpoint refuses tools.
 
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known}; {} for a method that was
 named."""
@@ -11,7 +12,7 @@ from django.db import transaction
 
 from toolbench.engine.capabilities.layers import PREFIX, capability_layers
 from toolbench.engine.capabilities.record import Capabilities, Effective
-from toolbench.engine.capabilities.routing import AUTO, Route, route
+from toolbench.engine.capabilities.routing import AUTO, Route, refusal, route
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
@@ -80,7 +81,7 @@ def routing_of(chosen: Route, effective: Effective) -> JsonObject:
 
 def waiting_models(run: Run) -> list[Model]:
     """The models whose probe the run waits for."""
-    ids = RunConfig.objects.filter(run=run, method=AUTO).values_list("model_id", flat=True)
+    ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     return list(Model.objects.filter(pk__in=ids).select_related("provider"))
 
 
@@ -89,7 +90,7 @@ def settle(model_id: int) -> int:
     could not be told counts as unknown, and native is tried then."""
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
-    waiting = RunConfig.objects.filter(model_id=model_id, method=AUTO).exclude(run__state__in=_WAITING_NO_MORE)
+    waiting = RunConfig.objects.filter(model_id=model_id, awaits_probe=True).exclude(run__state__in=_WAITING_NO_MORE)
     configs = list(waiting.select_related("run"))
     if configs:
         model = Model.objects.select_related("provider").get(pk=model_id)
@@ -105,7 +106,7 @@ def settle(model_id: int) -> int:
 def settle_all() -> int:
     """For all that wait although no probe is open: a wake-up was lost. A model that cannot be settled does not stop the
     others: it is logged and counted."""
-    waiting = RunConfig.objects.filter(method=AUTO, model__isnull=False).exclude(run__state__in=_WAITING_NO_MORE)
+    waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_WAITING_NO_MORE)
     decided = 0
     for model_id in set(waiting.values_list("model_id", flat=True)) - {None}:
         with recorded("choosing methods after a probe"):
@@ -123,7 +124,7 @@ def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, An
         logger.exception("The method of configuration %s could not be chosen", config.pk)
         columns = {"method": NO_METHOD}
         why_not = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
-    RunConfig.objects.filter(pk=config.pk, method=AUTO).update(**columns, **support)
+    RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support)
     if why_not:
         _refuse(config, why_not)
 
@@ -132,15 +133,20 @@ def _decided(config: RunConfig, effective: Effective) -> tuple[dict[str, Any], s
     """The columns of the decision, and why no method is left, "" where one is. Raises PolicyError."""
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
     layers = with_capabilities(layers, read_strategy(config.strategy).base, effective)
+    if config.method != AUTO:
+        return _frozen(layers), refusal(config.method, effective.capabilities)
     chosen = way(layers, effective)
     layers = with_route(layers, chosen) if chosen.method else layers
-    columns = {
-        "method": chosen.method or NO_METHOD,
+    columns = {"method": chosen.method or NO_METHOD, "routing": routing_of(chosen, effective), **_frozen(layers)}
+    return columns, "" if chosen.method else chosen.reason
+
+
+def _frozen(layers: Layers) -> dict[str, Any]:
+    """The columns of the layers. Raises PolicyError."""
+    return {
         "layers": [[name, patch] for name, patch in layers],
         "policy_hash": policy_hash(resolve(layers).policy),
-        "routing": routing_of(chosen, effective),
     }
-    return columns, "" if chosen.method else chosen.reason
 
 
 def _refuse(config: RunConfig, why: str) -> None:

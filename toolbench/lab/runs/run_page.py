@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from toolbench.engine.capabilities.routing import AUTO
 from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.groups import in_configs_and_groups
@@ -100,7 +99,7 @@ class RunPage:
     @property
     def routed(self) -> tuple[RunConfig, ...]:
         """Configurations whose method was left open, decided or still waiting for a probe."""
-        return tuple(config for config in self.configs if config.routing or config.method == AUTO)
+        return tuple(config for config in self.configs if config.routing or config.awaits_probe)
 
 
 def get_run_page(run_id: int) -> RunPage:

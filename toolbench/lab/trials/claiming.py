@@ -64,7 +64,7 @@ WITH busy AS (
         SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
         WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued'
             AND (server_losses >= %(losses)s) = %(alone)s AND NOT EXISTS (
-            SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.method = 'auto'
+            SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.awaits_probe
             OR config.service <> '' AND NOT EXISTS (
                 SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
         ORDER BY position LIMIT least((SELECT want FROM limits), affordable.trials,

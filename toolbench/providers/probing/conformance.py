@@ -13,6 +13,7 @@ from toolbench.providers.probing.shapes import check_ids, check_shape
 
 SECONDS = 120.0
 MOST_REQUESTS = 60  # of one conformance probe, none sent twice
+MOST_FIRST_USE_REQUESTS = 5  # of one probe of the first use
 
 Ask = Callable[[Prober], Awaitable[ProbeCheck]]
 

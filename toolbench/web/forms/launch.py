@@ -36,6 +36,7 @@ class LaunchForm(forms.Form):
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(initial=["production"])
     methods = forms.MultipleChoiceField(initial=["native"])
+    probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models that nobody has declared")
     stream = forms.ChoiceField(choices=STREAM, initial="none", required=False, label="Answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
     points = forms.IntegerField(min_value=1, max_value=50, required=False, initial=10, label="Points worth finding")
@@ -106,6 +107,7 @@ class LaunchForm(forms.Form):
             enforce_applicability=not data["every_profile"],
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
+            probe_unknown=data["probe_unknown"],
             streams=STREAMS[data["stream"] or "none"],
             scenarios=slugs_of(data["scenarios"]),
             trials=data["trials"],
