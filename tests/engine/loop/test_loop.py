@@ -187,12 +187,13 @@ def test_enforced_with_every_tool_masked_ends_without_calls() -> None:
 # the blank final answer
 
 
-def test_a_blank_answer_after_calls_is_asked_again_without_tools() -> None:
-    played = play(plan(), [GET_CALL, BLANK, DONE])
+@pytest.mark.parametrize("text", ["", "\u200b", "\u3164"])
+def test_a_blank_answer_after_calls_is_asked_again_without_tools(text: str) -> None:
+    played = play(plan(), [GET_CALL, answer(text), DONE])
     assert played.ended.final_text == "Done."
     assert "tools" not in played.bodies[2]
     assert played.bodies[2]["messages"][-1] == {"role": "user", "content": "Please provide your final answer."}
-    assert played.bodies[2]["messages"][-2] == {"role": "assistant", "content": ""}
+    assert played.bodies[2]["messages"][-2] == {"role": "assistant", "content": text}
     assert played.told("fix_empty_final") == [{"disable_tools": True, "user_text_bytes": 33}]
 
 

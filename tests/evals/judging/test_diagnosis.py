@@ -15,12 +15,12 @@ def test_problems_come_in_the_order_of_their_steps() -> None:
     assert [(one.failure_class, one.bad.turn, one.bad.call) for one in problems(record, TOOLS)] == [
         ("arguments_not_json", 0, 0),
         ("unknown_tool", 0, 1),
-        ("empty_answer", 1, None),
+        ("empty_final", 1, None),
     ]
     assert [one.bad.sentence for one in problems(record, TOOLS)] == [
         "Turn 1, parsed call 1: the arguments of state_get are not a JSON object.",
         'Turn 1, parsed call 2: there is no tool called "state_drop".',
-        "Turn 2: the answer is empty: no text and no call.",
+        "Turn 2: the answer after the calls is empty: no visible text and no call.",
     ]
 
 

@@ -120,6 +120,7 @@ def _scenarios_own() -> Iterator[Verdict]:
     trial = HandTrial("happy_path")
     yield trial.judge(ended(calling(0, trial.get()), saying(1, "Done.")))
     yield trial.judge(ended(calling(0, trial.patch(value="baz")), saying(1, "Done.")))
+    yield HandTrial("happy_path").judge(ended(calling(0, trial.patch()), saying(1, "")))
     parallel = HandTrial("happy_path_parallel")
     yield parallel.judge(ended(calling(0, parallel.patch()), saying(1, "Done.")))
     guard = HandTrial("long_arguments_guard")

@@ -6,7 +6,8 @@ from tests.evals.records import calling, ended, result, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.trials import DRAWN, PARITY
+from toolbench.evals.scenarios import state
+from toolbench.evals.trials import DRAWN, PARITY, FirstBad
 
 TOO_LARGE = result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
 OUTPUT_TOO_LARGE = result("state_get", {}, code="TOOL_OUTPUT_TOO_LARGE")
@@ -22,12 +23,36 @@ def test_get_patch_done_passes_by_both_rules(kind: str) -> None:
     assert (verdict.category, verdict.sentence, verdict.first_bad, verdict.behaviour_seen) == ("", "", None, None)
 
 
-@pytest.mark.parametrize("last", ["All set!", ""])
-def test_the_final_word_decides_the_parity_pass_alone(last: str) -> None:
+def test_the_final_word_decides_the_parity_pass_alone() -> None:
     trial = HandTrial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, last)))
+    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "All set!")))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, False)
     assert verdict.category == "ASSERTION_FAILED"
+
+
+@pytest.mark.parametrize("scenario", state.load(), ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("last", ["", " \n\t", "\u200b\u2060", "\u3164"])
+def test_blank_final_text_fails_every_state_scenario(scenario: state.StateScenario, last: str) -> None:
+    trial = HandTrial(scenario.slug)
+    turns = (
+        [calling(0, trial.get(), trial.patch())]
+        if scenario.slug == "happy_path_parallel"
+        else [calling(0, trial.get()), calling(1, trial.patch())]
+    )
+    verdict = trial.judge(ended(*turns, saying(2, last)))
+    assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "empty_final")
+    assert (verdict.parity_pass, verdict.category) == (False, "ASSERTION_FAILED")
+    assert verdict.first_bad == FirstBad(
+        2, None, "$.choices[0].message.content", "Turn 3: the last message has no visible character."
+    )
+    assert trial.judge(ended(*turns, saying(2, last), saying(3, "."))).outcome == "pass"
+
+
+def test_blank_final_text_is_named_though_an_earlier_call_failed() -> None:
+    trial = HandTrial("happy_path")
+    unknown = result("facts_commit", {}, code="TOOL_NOT_ALLOWED")
+    verdict = trial.judge(ended(calling(0, trial.get(), unknown), calling(1, trial.patch()), saying(2, "")))
+    assert verdict.failure_class == "empty_final"
 
 
 def test_reading_alone_is_not_enough() -> None:

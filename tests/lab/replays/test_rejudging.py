@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.evals import scenarios
 from toolbench.evals.judging import judging
 from toolbench.evals.scenarios.state import StateScenario
@@ -21,7 +21,7 @@ from toolbench.lab.replays.rejudging import get_changes, get_judgements, get_jud
 from toolbench.lab.replays.replay_check import check_run
 from toolbench.lab.replays.replay_queue import ask_rejudging, rejudging_of, waiting_replays, work_replay
 from toolbench.lab.runs.controlling import retry_errored
-from toolbench.providers.scripted import ScriptedProvider, calls
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANCEL = """[{"type": "function", "function": {"name": "cancel_order", "description": "", "parameters":
@@ -219,6 +219,28 @@ def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
 
     assert dict(done.flips) == {("fail", "pass"): 2}
     assert {row.scenario_version for row in Judgement.objects.filter(current=True)} == {2}
+
+
+def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stays_blank(seen: Seen) -> Answer:
+        return says("") if len(seen.json()["messages"]) > 5 else plays_well(seen)
+
+    with monkeypatch.context() as before, ScriptedProvider(stays_blank) as provider:
+        before.setattr(judging, "VERSION", 1)
+        before.setattr(scenarios.find("happy_path"), "needs_final_text", False)
+        model = scripted_model(provider)
+        run = launched(model, scenarios=("happy_path",), trials=1)
+        work(model)
+    trial = Trial.objects.get()
+    assert (trial.outcome, trial.parity_pass) == ("pass", False)
+
+    assert get_judging_state(run.pk).outdated == 1
+    rejudge([trial.pk])
+
+    trial.refresh_from_db()
+    assert (trial.outcome, trial.task_pass, trial.failure_class) == ("fail", False, "empty_final")
+    assert (trial.parity_pass, trial.category) == (False, "ASSERTION_FAILED")
+    assert [row.outcome for row in get_judgements(trial)] == ["pass", "fail"]
 
 
 def test_the_command_judges_a_run_or_a_scenario(corrected: Run) -> None:

@@ -25,6 +25,7 @@ from toolbench.engine.policy.limits import may_run_side_by_side
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.values import light
+from toolbench.engine.visible_text import is_blank
 from toolbench.engine.wires.wires import wire_for
 
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
@@ -213,7 +214,7 @@ class _Run:
         """Whether a blank answer after tool calls is worth one more request; each message of the user's for itself."""
         policy = self.setup.policy
         wanted = policy.fix_empty_final and not self._asked_for_final_text
-        return wanted and self._called and not answer.text.strip()
+        return wanted and self._called and is_blank(answer.text)
 
     def ask_for_final_text(self, turn: int) -> bool:
         """Adds the user's message; says whether the next request carries tools."""

@@ -7,6 +7,7 @@ from toolbench.engine.events import Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
+from toolbench.engine.visible_text import is_blank
 from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, Called, called, error_codes, has_call_tag
 from toolbench.evals.judging import failures, sentences
 from toolbench.evals.trials import FirstBad
@@ -44,7 +45,8 @@ def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]
         if record.failure is not None:
             yield _of_exchange(record, mended=any(one.answer for one in later))
         if record.answer is not None:
-            yield from _of_answer(record, record.answer, later)
+            called_before = any(one.results for one in ended.turns[:number])
+            yield from _of_answer(record, record.answer, later, called_before=called_before)
         for one in called(replace(ended, turns=(record,))):
             if not one.ok:
                 mended = last_success.get(one.tool, (-1, -1)) > (number, one.place)
@@ -67,7 +69,9 @@ def _of_exchange(record: TurnRecord, *, mended: bool) -> Problem:
     return Problem(failures.of_exchange(record.failure), at(record.turn, what=what), record.failure.code, mended)
 
 
-def _of_answer(record: TurnRecord, answer: Turn, later: Sequence[TurnRecord]) -> Iterator[Problem]:
+def _of_answer(
+    record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, called_before: bool
+) -> Iterator[Problem]:
     if answer.finish_reason == CUT and not any(result.envelope.ok for result in record.results):
         what = "the answer was cut at the token limit (finish_reason length)."
         yield Problem("cut_by_length", at(record.turn, path=FINISH, what=what), mended=_any_ok(later))
@@ -79,9 +83,10 @@ def _of_answer(record: TurnRecord, answer: Turn, later: Sequence[TurnRecord]) ->
             kind = "call_in_tags" if name == "text_instead_of_call" and has_call_tag(answer) else name
             what = finding.message[:1].lower() + finding.message[1:]
             yield Problem(kind, at(record.turn, path=finding.path, what=what), mended=_any_ok(later))
-    if not answer.text.strip():
-        what = "the answer is empty: no text and no call."
-        yield Problem("empty_answer", at(record.turn, path=CONTENT, what=what), mended=_speaks(later))
+    if is_blank(answer.text):
+        name, when = ("empty_final", " after the calls") if called_before else ("empty_answer", "")
+        what = f"the answer{when} is empty: no visible text and no call."
+        yield Problem(name, at(record.turn, path=CONTENT, what=what), mended=_speaks(later))
 
 
 def _of_call(one: Called, tool: ToolDefinition | None, *, mended: bool) -> Problem:
@@ -126,4 +131,4 @@ def _any_ok(later: Sequence[TurnRecord]) -> bool:
 
 
 def _speaks(later: Sequence[TurnRecord]) -> bool:
-    return any(record.answer and (record.answer.calls or record.answer.text.strip()) for record in later)
+    return any(record.answer and (record.answer.calls or not is_blank(record.answer.text)) for record in later)

@@ -6,19 +6,24 @@ from dataclasses import field, replace
 from toolbench.engine.events import ANSWERS, End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
+from toolbench.engine.visible_text import is_blank
 from toolbench.evals import evidence
 from toolbench.evals.judging import failures, parity
 from toolbench.evals.judging.diagnosis import Problem, at, first_problem, last_turn
 from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
 
-VERSION = 1  # of the questions below and of what they ask for help; one more whenever a verdict may come out otherwise
+# Version of the questions below and of what they call; one more whenever a verdict may change. 2: a blank final answer.
+VERSION = 2
+
+FINAL_TEXT = "the run ends with a visible text"  # name of the check
 
 
 @light(frozen=True, slots=True)
 class Case:
     """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `parity_checks` are
     the case study's assertions, None where it has no such scenario. `otherwise` says what went wrong when the record
-    shows no problem and a check fails. `expected` are error codes that belong to the task."""
+    shows no problem and a check fails. `expected` are error codes that belong to the task. `needs_final_text`: a run
+    whose last message is blank fails the task, whatever its calls did."""
 
     instance: Instance
     ended: Ended
@@ -28,6 +33,7 @@ class Case:
     otherwise: Problem
     good_ends: frozenset[End] = ANSWERS
     needs_tools: bool = True
+    needs_final_text: bool = False
     behaviour_seen: bool | None = None
     avoided: bool = False
     expected: tuple[str, ...] = ()
@@ -36,7 +42,15 @@ class Case:
 
 def judge(case: Case) -> Verdict:
     """Cancelled, not applicable, infrastructure, our own failures, then the checks: the first that fits decides."""
-    return next(verdict for question in _QUESTIONS if (verdict := question(case)) is not None)
+    checked = _with_final_text(case) if case.needs_final_text else case
+    return next(verdict for question in _QUESTIONS if (verdict := question(checked)) is not None)
+
+
+def _with_final_text(case: Case) -> Case:
+    """Add the check that the last message is not blank."""
+    blank = is_blank(case.ended.final_text)
+    check = Check(FINAL_TEXT, not blank, "the last message has no visible character" if blank else "")
+    return replace(case, checks=(*case.checks, check))
 
 
 def _cancelled(case: Case) -> Verdict | None:
@@ -103,6 +117,9 @@ _QUESTIONS: tuple[Callable[[Case], Verdict | None], ...] = (
 
 
 def _cause(case: Case) -> Problem:
+    wrong = [check for check in case.checks if not check.ok]
+    if case.ended.end in case.good_ends and [check.name for check in wrong] == [FINAL_TEXT]:
+        return Problem("empty_final", at(last_turn(case.ended), path=evidence.CONTENT, what=f"{wrong[0].detail}."))
     found = first_problem(case.ended, case.instance.tools, expected=case.expected)
     if found is not None:
         return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.visible_text import is_blank
 from toolbench.evals.due import Due, DueCall
 from toolbench.evals.evidence import CALLS, CONTENT, Called, any_calls, called, calls_in, error_codes
 from toolbench.evals.judging import judging
@@ -160,7 +161,7 @@ def _reply_checks(ended: Ended, expected: Expected) -> tuple[Check, ...]:
         asks = re.search(r"[??؟]", ended.final_text) is not None
         checks.append(Check("asks for what is missing", asks, "" if asks else said))
     if not expected.calls and not checks:
-        checks.append(Check("says something", bool(ended.final_text.strip())))
+        checks.append(Check("says something", not is_blank(ended.final_text)))
     return tuple(checks)
 
 

@@ -19,7 +19,10 @@ from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Work
 from toolbench.evals.workspace import StateWorkspace
 
 LONG_LETTERS = 300
-RULE = "The run ends with an answer, and /draft/{key} is {value} in the workspace. The final word decides nothing."
+RULE = (
+    "The run ends with a visible answer, and /draft/{key} is {value} in the workspace. "
+    "What the answer says decides nothing."
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -41,6 +44,7 @@ class StateScenario:
     public: bool = True
     methods: tuple[str, ...] = METHODS
     straight_requests: int = 2  # the change, and the answer after it
+    needs_final_text: bool = True
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)
@@ -82,6 +86,7 @@ class StateScenario:
             otherwise=_otherwise(instance, ended, state, behaviour),
             behaviour_seen=seen,
             avoided=behaviour.avoidable and state.ok and seen is False,
+            needs_final_text=self.needs_final_text,
             expected=behaviour.expected,
             counts=behaviour.counts(ended) if behaviour.counts else {},
         )

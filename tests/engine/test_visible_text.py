@@ -1,0 +1,26 @@
+"""Which texts a reader would see as blank."""
+
+import unicodedata
+
+import pytest
+
+from toolbench.engine.visible_text import is_blank
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n\t", "\u00a0", "\u200b\u200d\ufeff", "\u2800", "\u3164", "\ufe0f", "\x00"]
+)
+def test_is_blank_invisible_characters_true(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["Done.", ".", " \u200bx", "完", "👍\ufe0f", "\u0301", "\ud800", "\U000e0041."])
+def test_is_blank_one_visible_character_false(text: str) -> None:
+    assert not is_blank(text)
+
+
+def test_is_blank_agrees_with_white_space_everywhere() -> None:
+    spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
+    letters = [chr(code) for code in range(0x30000) if unicodedata.category(chr(code)) in ("Ll", "Lu", "Nd", "Po")]
+    assert all(is_blank(letter) for letter in spaces)
+    assert not any(is_blank(letter) for letter in letters)
