@@ -46,7 +46,20 @@ TRIAL_FILTER: tuple[str, ...] = (
     "method",
     "demo",
 )
-TRIAL_FILTER += ("prompt", "cause", "seen", "cluster", "failure_class", "signature", "label", "search", "sort", "page")
+TRIAL_FILTER += (
+    "prompt",
+    "cause",
+    "seen",
+    "path",
+    "scope",
+    "cluster",
+    "failure_class",
+    "signature",
+    "label",
+    "search",
+    "sort",
+    "page",
+)
 COMPARING = tuple(f"{side}{axis}" for side in ("", "a_") for axis in AXES)
 COMPARING += ("metric", "group", "kind", "how", "points", "demo")
 DECIDING = ("scope", "run", "want", "success", "within", "q", "group")

@@ -6,7 +6,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
@@ -128,3 +128,15 @@ def test_the_model_that_tried_a_case_last_stays_chosen(owner_client: Client) -> 
     case, (_, second) = Case.objects.get(), (make_model("first"), make_model("second"))
     make_cell(make_config(make_run(), second), case.slug)
     assert f'value="{second.pk}" selected' in owner_client.get(f"/cases/{case.slug}/").content.decode()
+
+
+def test_links_of_a_case_open_its_trials_in_every_kind_of_run(owner_client: Client) -> None:
+    form = owner_client.get("/cases/new/?example=1").context["form"]
+    owner_client.post("/cases/new/", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
+    case = Case.objects.get()
+    for run in (make_run(), make_run(simulated=True), make_run(imported=True, origin={"kind": "bundle"})):
+        make_trials(make_cell(make_config(run), scenario=case.slug), **{"pass": 2, "fail": 1})
+    for page in (f"/cases/{case.slug}/", "/cases/", f"/scenarios/{case.slug}/"):
+        link = re.search(r'href="(/trials/\?scenario=[^"]+)"', owner_client.get(page).content.decode())
+        assert link, page
+        assert 'data-total="9"' in owner_client.get(html.unescape(link[1])).content.decode(), page

@@ -96,6 +96,11 @@ class Tally:
         }
 
     @property
+    def trials(self) -> int:
+        """All trials of the cells, whatever became of them."""
+        return sum(self.dots.values())
+
+    @property
     def answered(self) -> int:
         """Trials with an answer: infrastructure and our own deadline left out."""
         return self.passed + self.failed - self.deadline_failed

@@ -239,7 +239,7 @@ def _sights(query: FailuresQuery) -> tuple[Sight, ...]:
         cursor.execute(_SEEN, [query.run, MOST_SIGHTS])
         lines = [line for line in cursor.fetchall() if line[0] in all_causes()]
     return tuple(
-        Sight(all_causes()[code], path, trials, times, mended, _behind(query, seen=code))
+        Sight(all_causes()[code], path, trials, times, mended, _behind(query, seen=code, path=path))
         for code, path, trials, times, mended in lines
     )
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.expressions import RawSQL
 
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.plain_text import plain
@@ -14,6 +15,7 @@ from toolbench.lab.planning.whole_numbers import whole_number
 LONGEST = 1_000  # characters of a value: many runs, or the signature of a cluster
 STREAMED, WHOLE = "streamed", "whole"
 NONE = "none"
+ALL = "all"
 IDS = ("run", "cell", "config")
 SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
 OUTCOMES = {
@@ -37,6 +39,9 @@ FAILED_FIRST = Case(
     default=Value(2),
     output_field=IntegerField(),
 )
+_SEEN_AT = """EXISTS (
+    SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
+    WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
 COLUMNS = {
     "run": "run_id",
     "cell": "cell_id",
@@ -62,10 +67,16 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """What the address asks for; an empty field does not filter. `runs` are ids with commas between. `examples` NONE
-    means without any. `demo` 1 shows simulated runs only, "" leaves them out unless runs, a cell or a configuration
-    are named; `imported` 1 shows imported runs only, in the same way. Unreadable values are dropped and named in
-    `ignored`."""
+    """What the address asks for; an empty field does not filter.
+
+    Attributes:
+        runs: ids with commas between.
+        examples: NONE means without any.
+        seen, path: a cause that was seen, and a JSON path (places in lists left open) at which it was.
+        scope: ALL shows own, simulated and imported runs. Without it, and unless runs, a cell or a configuration are
+            named, `demo` 1 shows simulated runs only, `imported` 1 imported ones only, and neither of them the others.
+        ignored: names of fields whose values could not be read; they do not filter.
+    """
 
     run: int | None = None
     runs: str = ""
@@ -89,9 +100,11 @@ class TrialFilter:
     signature: str = ""
     cause: str = ""  # a code of the taxonomy that the trial failed of
     seen: str = ""  # a code that was seen in it, mended or not
+    path: str = ""  # where `seen` was seen
     cluster: str = ""
     label: str = ""
     search: str = ""
+    scope: str = ""
     demo: str = ""
     imported: str = ""
     sort: str = "failed"
@@ -125,13 +138,21 @@ class TrialFilter:
         return urlencode({name: value for name, value in pairs.items() if value not in (None, "")})
 
 
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "outcome": tuple(OUTCOMES),
+    "sort": tuple(SORTS),
+    "stream": (STREAMED, WHOLE),
+    "scope": (ALL,),
+}
+
+
 def _read(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in IDS:
         return whole_number(given)
     if name == "runs":
         return given if None not in map(whole_number, given.split(",")) else None
-    allowed = {"outcome": tuple(OUTCOMES), "sort": tuple(SORTS), "stream": (STREAMED, WHOLE)}.get(name, (given,))
+    allowed = _ALLOWED.get(name, (given,))
     return given if given in allowed else None
 
 
@@ -145,8 +166,8 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
         found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
     if filter.stream:
         found = found.filter(config__stream=filter.stream == STREAMED)
-    if filter.seen:
-        found = found.filter(causes__contains=[{"code": filter.seen}])
+    if filter.seen or filter.path:
+        found = found.filter(_seen(filter.seen, filter.path))
     if filter.runs:
         found = found.filter(run_id__in=filter.runs.split(","))
     if filter.outcome:
@@ -158,8 +179,17 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
     return found
 
 
+def _seen(code: str, path: str) -> Q | RawSQL:
+    """Return the condition that a cause was seen; "" for any code, or any path."""
+    if not path:
+        return Q(causes__contains=[{"code": code}])
+    return RawSQL(_SEEN_AT, [code, code, path], output_field=BooleanField())
+
+
 def _own_scope(filter: TrialFilter) -> Q:
-    """Of imported runs all together, of one's own either the simulated ones or the others."""
+    """Of imported runs all together, of one's own either the simulated ones or the others; `scope` ALL all of them."""
+    if filter.scope == ALL:
+        return Q()
     if filter.imported:
         return Q(run__imported=True)
     return Q(run__imported=False, run__simulated=bool(filter.demo))

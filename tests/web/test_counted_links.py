@@ -1,0 +1,156 @@
+"""Every number that links to trials opens exactly the trials that it counted, on every page."""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_run, make_trials, recompute_all
+from tests.lab.benches import plays_well, scripted_model, work
+from tests.lab.simulations import persona, simulation, worked
+from toolbench.lab.cases.case_drafts import Draft, read_draft
+from toolbench.lab.cases.casework import add_case, request_for
+from toolbench.lab.launching.launching import launch
+from toolbench.lab.models import Run
+from toolbench.providers.scripted import ScriptedProvider, calls
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MOST_PAGES = 400
+ALIKE = 3  # pages of one path pattern and one set of parameter names
+STARTS = ("/", "/matrix/?scope=demo", "/failures/?scope=demo", "/decide/?scope=demo", "/demo/", "/trials/?demo=1")
+NOT_PAGES = re.compile(r"/(export|record|trials|report|bundle)\.|/steps/|/health/live|/sign-|/settings/|/theme/")
+TOOLS = """[{"type": "function", "function": {"name": "cancel_order", "description": "",
+"parameters": {"type": "object", "properties": {"reason": {"type": "string"}}}}}]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as a page shows it; `count` is what the page says it opens, None where it says nothing."""
+
+    href: str
+    text: str
+    count: int | None
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Link] = []
+        self._open: tuple[str, str | None] | None = None
+        self._text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "a" and (href := given.get("href")):
+            self._open, self._text = (href, given.get("data-count")), ""
+
+    def handle_data(self, data: str) -> None:
+        self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a" and self._open:
+            href, count = self._open
+            self.found.append(Link(href, " ".join(self._text.split()), int(count) if count else None))
+            self._open = None
+
+
+def links_of(html: str) -> list[Link]:
+    parser = _Links()
+    parser.feed(html)
+    return parser.found
+
+
+def total_of(html: str) -> int:
+    """The number of trials that a list of trials says it has."""
+    found = re.search(r'data-total="(\d+)"', html)
+    assert found, "the list of trials does not say how many there are"
+    return int(found[1])
+
+
+def crawl(client: Client) -> Iterator[tuple[str, str]]:
+    """Pages that can be reached by links, a few of each kind."""
+    runs = Run.objects.values_list("pk", flat=True)
+    starts = [*STARTS, *(f"/{page}/?run={run}" for run in runs for page in ("failures", "matrix"))]
+    waiting, known, kinds = deque(starts), set(starts), defaultdict[tuple[str, tuple[str, ...]], int](int)
+    visited = 0
+    while waiting and visited < MOST_PAGES:
+        address = waiting.popleft()
+        answer = client.get(address)
+        if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
+            continue
+        html = answer.content.decode()
+        visited += 1
+        yield address, html
+        for link in links_of(html):
+            parts = urlsplit(link.href)
+            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            if parts.netloc or not parts.path.startswith("/") or NOT_PAGES.search(parts.path) or target in known:
+                continue
+            kind = (re.sub(r"\d+", "N", parts.path), tuple(sorted({name for name, _ in parse_qsl(parts.query)})))
+            kinds[kind] += 1
+            if kinds[kind] <= ALIKE:
+                known.add(target)
+                waiting.append(target)
+
+
+def _own_case() -> None:
+    draft = Draft(
+        tools=TOOLS,
+        message="Cancel order 17, it is late.",
+        expect='{"name": "cancel_order", "arguments": {"reason": "late"}}',
+    )
+    case = add_case(*read_draft(draft))
+    with ScriptedProvider(lambda seen: calls(("cancel_order", {"reason": "dull"}))) as provider:
+        model = scripted_model(provider, "own-case")
+        launch(request_for((case.slug,), model.pk, 2))
+        work(model)
+    worked(persona("perfect"), scenarios=(case.slug,), trials=3)
+
+
+@pytest.fixture
+def results() -> None:
+    """Simulated, own and imported runs with failures of several causes and places, a cancelled run and a case."""
+    names = ("perfect", "wrong-types", "prose-only", "rate-limited", "broken-json", "several-at-once", "html-200")
+    scenarios = ("happy_path", "missing_workspace_id", "weather", "chat_only", "recovery_busy")
+    with simulation():
+        worked(*map(persona, names), scenarios=scenarios, trials=3, strategies=("raw", "production"))
+        worked(persona("wrong-types"), scenarios=("happy_path",), trials=4, instance_kind="drawn")
+        with ScriptedProvider(plays_well) as provider:
+            model = scripted_model(provider)
+            for _ in range(2):
+                launch(request_for(("happy_path", "happy_path_parallel", "chat_only"), model.pk, 3))
+                work(model)
+        _own_case()
+    imported = make_cell(make_config(make_run(imported=True, origin={"kind": "bundle"})))
+    make_trials(imported, **{"pass": 2, "fail": 1})
+    cancelled = make_cell(make_config(make_run(state=Run.State.CANCELLED)))
+    make_trials(cancelled, **{"pass": 2, "cancelled": 3})
+    recompute_all()
+
+
+def test_every_counting_link_opens_the_trials_it_counted(results: None, owner_client: Client) -> None:
+    wrong: list[str] = []
+    followed = set[tuple[str, int | None]]()
+    pages = 0
+    for address, html in crawl(owner_client):
+        pages += 1
+        for link in links_of(html):
+            if not link.href.startswith("/trials/?") or (link.href, link.count) in followed:
+                continue
+            followed.add((link.href, link.count))
+            if link.count is None:
+                if re.match(r"\d", link.text):
+                    wrong.append(f"{address}: “{link.text}” does not say what it opens: {link.href}")
+                continue
+            opened = total_of(owner_client.get(link.href).content.decode())
+            if opened != link.count:
+                wrong.append(f"{address}: “{link.text}” counts {link.count}, opens {opened}: {link.href}")
+    assert wrong == []
+    assert pages > 60
+    assert sum(count is not None for _, count in followed) > 100
