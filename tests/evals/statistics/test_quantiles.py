@@ -1,30 +1,106 @@
-"""Quantiles are scipy's, their differences come with an interval, and the case study's percentiles are its own."""
+"""Quantiles are order statistics whose bounds hold for every distribution; the case study's percentiles stay apart."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
-from toolbench.evals.statistics.quantiles import P95_LEAST, quantile_shift
+from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed, quantile_ranks, quantile_shift
+
+QS = (0.5, 0.95, 0.99)
+SIZES = (1, 2, 5, 6, 40, 71, 72, 73, 367, 368, 1_000, 20_000)
+times = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=200)
 
 
-@pytest.mark.parametrize("n", [2, 5, 6, 59, 60, 61, 500])
-@pytest.mark.parametrize("q", [0.5, 0.95])
-def test_quantiles_and_their_intervals_are_those_of_scipy(n: int, q: float) -> None:
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("q", QS)
+def test_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
+    """The number of values up to the true quantile is binomial: each bound misses it with 2.5 % at most, and the next
+    order statistic inside would miss it more often."""
+    _, low, high = quantile_ranks(q, n)
+    below = reference.binom(n, q).cdf
+
+    assert low is None or below(low - 1) <= 0.025
+    assert below(low or 0) > 0.025
+    assert high is None or 1 - below(high - 1) <= 0.025
+    assert 1 - below((n + 1 if high is None else high) - 2) > 0.025
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("percent", [1, 7, 50, 95, 99])
+def test_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None:
+    value, _, _ = quantile_ranks(percent / 100, n)
+
+    assert value == max(1, math.ceil(Fraction(percent * n, 100)))
+
+
+@pytest.mark.parametrize("q", QS)
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 59, 60, 61, 71, 72, 500])
+def test_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
     values = [float(1 + place * place % 97) for place in range(n)]
     found = stats.quantile(values, q)
     interval: Any = reference.quantile_test(values, q=found.value, p=q).confidence_interval(0.95)
     ends = [math.nan if end is None else end for end in (found.low, found.high)]
     assert ends == pytest.approx([interval.low, interval.high], nan_ok=True)
-    assert found.value == pytest.approx(float(reference.quantile(values, q)))
+    assert found.value == pytest.approx(float(np.quantile(values, q, method="inverted_cdf")))
 
 
-def test_an_interval_end_that_needs_more_values_is_left_open() -> None:
-    assert stats.quantile([5.0], 0.5) == stats.Quantile(5.0, None, None)
-    wide = stats.quantile([float(n) for n in range(1, 101)], 0.5)
-    assert (wide.low, wide.value, wide.high) == (40.0, 50.5, 61.0)
+@given(values=times, q=st.sampled_from(QS))
+def test_quantile_is_a_value_between_its_bounds(values: list[float], q: float) -> None:
+    found = stats.quantile(values, q)
+
+    assert {found.value, found.low, found.high} <= {*values, None}
+    assert found.low is None or found.low <= found.value
+    assert found.high is None or found.value <= found.high
+    assert sum(value <= found.value for value in values) >= q * len(values) - 1e-9
+    assert found == stats.quantile(values[::-1], q)
+    assert (found.n, found.q) == (len(values), q)
+
+
+@given(values=times, q=st.sampled_from(QS), factor=st.sampled_from([0.25, 2.0, 1024.0]))
+def test_quantile_scales_with_its_values(values: list[float], q: float, factor: float) -> None:
+    found, scaled = stats.quantile(values, q), stats.quantile([factor * value for value in values], q)
+
+    assert scaled.value == factor * found.value
+    assert [scaled.low, scaled.high] == [end if end is None else factor * end for end in (found.low, found.high)]
+
+
+@pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
+def test_quantile_upper_bound_begins_at(q: float, least: int) -> None:
+    few, enough = ([float(place) for place in range(n)] for n in (least - 1, least))
+
+    assert stats.quantile(few, q).high is None
+    assert stats.quantile(enough, q).high == enough[-1]
+
+
+def test_quantile_p50_below_6_is_open_on_both_sides() -> None:
+    assert stats.quantile([5.0], 0.5) == Quantile(5.0, None, None, 1, 0.5)
+    assert stats.quantile([3.0, 1.0, 2.0, 5.0, 4.0], 0.5) == Quantile(3.0, None, None, 5, 0.5)
+    assert stats.quantile([3.0, 1.0, 2.0, 5.0, 4.0, 6.0], 0.5) == Quantile(3.0, 1.0, 6.0, 6, 0.5)
+
+
+def test_quantile_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one value"):
+        stats.quantile([], 0.5)
+
+
+@given(q=st.sampled_from([0.05, 0.25, *QS]), n=st.integers(1, 500))
+def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
+    more = answers_until_closed(q, n)
+
+    assert None not in quantile_ranks(q, n + more)
+    assert more == 0 or None in quantile_ranks(q, n + more - 1)
+
+
+@pytest.mark.parametrize(("q", "n", "more"), [(0.5, 0, 6), (0.95, 40, 32), (0.95, 72, 0), (0.99, 100, 268)])
+def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> None:
+    assert answers_until_closed(q, n) == more
 
 
 @pytest.mark.parametrize(
@@ -48,10 +124,25 @@ def test_a_shift_of_the_median_lies_in_its_interval_and_is_the_same_every_time()
     found = quantile_shift(first, second, 0.5)
     assert found is not None
     assert found.value == pytest.approx(30)
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < 30 < found.high
+    assert (found.first, found.second) == (stats.quantile(first, 0.5), stats.quantile(second, 0.5))
     assert found == quantile_shift(first, second, 0.5)
 
 
-def test_a_p95_is_compared_only_from_60_values_on() -> None:
-    assert quantile_shift([1.0] * P95_LEAST, [1.0] * (P95_LEAST - 1), 0.95) is None
-    assert quantile_shift([1.0], [2.0, 3.0], 0.5) is None
+def test_quantile_shift_has_no_interval_while_a_bound_is_open() -> None:
+    first, second = [float(place) for place in range(72)], [float(place) for place in range(71)]
+    found = quantile_shift(first, second, 0.95)
+    assert found is not None
+    assert (found.value, found.low, found.high, found.method) == (-1.0, None, None, "")
+    assert (found.first.value, found.second.value) == (68.0, 67.0)
+    both = quantile_shift(first, [*second, 100.0], 0.95)
+    assert both is not None
+    assert both.low is not None
+    assert both.high is not None
+
+
+def test_quantile_shift_of_a_side_without_values_is_none() -> None:
+    assert quantile_shift([], [2.0, 3.0], 0.5) is None
+    assert quantile_shift([1.0], [], 0.5) is None

@@ -29,6 +29,7 @@ def test_an_aa_comparison_asks_for_no_other_and_times_stand_on_both_sides(owner_
     assert "These two sides measure it." in text
     assert "No A/A repeat yet" not in text
     assert text.partition("p50 latency")[2].partition("p95 latency")[0].count(">1.2 s<") == 2
+    assert "[1.4 – open, n = 40]" in text.partition("p95 latency")[2]
 
 
 def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None:

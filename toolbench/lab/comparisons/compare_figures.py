@@ -29,7 +29,7 @@ class CallRate:
 
 @dataclass(frozen=True, slots=True)
 class TimeShift:
-    """`shift` is None where there are too few times for that quantile."""
+    """`shift` is None where a side has no answer."""
 
     name: str
     shift: Shift | None

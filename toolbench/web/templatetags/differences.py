@@ -3,6 +3,7 @@
 from django import template
 
 from toolbench.evals.statistics.differences import Difference
+from toolbench.evals.statistics.quantile_texts import OPEN_BOUND
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.web.templatetags.figures import money
@@ -30,9 +31,9 @@ def p_value(p: float | None) -> str:
 
 @register.filter
 def signed_seconds(milliseconds: float | None) -> str:
-    """A difference of times in seconds with its sign."""
+    """Return a difference of times in seconds with its sign; `open` for a bound that does not exist."""
     if milliseconds is None:
-        return ""
+        return OPEN_BOUND
     return f"{MINUS if milliseconds < 0 else '+'}{abs(milliseconds) / 1000:.2f}"
 
 

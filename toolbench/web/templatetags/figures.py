@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
+from toolbench.evals.statistics.quantile_texts import UNKNOWN, write_bounds, write_value
+from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, rounded
@@ -104,6 +106,13 @@ def _written(number: float, unit: str) -> str:
         text = written(100 * number, 1)
         return f"{text if number in (0, 1) else NEARLY.get(text, text)} %"
     return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
+
+
+@register.inclusion_tag("_quantile.html")
+def quantile(found: Quantile | None) -> dict[str, object]:
+    """Show a quantile of times as `write_quantile` writes it; the value is grey where a bound is open."""
+    value, bounds = (write_value(found), write_bounds(found)) if found else ("", UNKNOWN)
+    return {"found": found, "value": value, "bounds": bounds}
 
 
 @register.inclusion_tag("_mark.html")

@@ -1,0 +1,32 @@
+"""One function writes every quantile of times, with open bounds in the same word."""
+
+import pytest
+
+from toolbench.evals.statistics import quantile
+from toolbench.evals.statistics.quantile_texts import write_bounds, write_quantile, write_value
+from toolbench.evals.statistics.quantiles import Quantile
+
+FORTY = Quantile(3_500.0, 3_000.0, None, 40, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (FORTY, "3.5 s [3.0 – open, n = 40]"),
+        (Quantile(3_450.0, 3_000.0, 12_340.0, 1_200, 0.95), "3.5 s [3.0 – 12.3, n = 1,200]"),
+        (Quantile(999.0, None, None, 1, 0.5), "1.00 s [open – open, n = 1]"),
+        (Quantile(12.3, 9.0, 101.0, 80, 0.95), "0.012 s [0.009 – 0.101, n = 80]"),
+        (None, "–"),
+    ],
+)
+def test_write_quantile_says(found: Quantile | None, text: str) -> None:
+    assert write_quantile(found) == text
+
+
+def test_write_quantile_joins_value_and_bounds() -> None:
+    assert write_quantile(FORTY) == f"{write_value(FORTY)} {write_bounds(FORTY)}"
+
+
+@pytest.mark.parametrize(("n", "opens"), [(1, 2), (71, 1), (72, 0)])
+def test_write_quantile_names_each_open_bound(n: int, opens: int) -> None:
+    assert write_quantile(quantile([1_000.0] * n, 0.95)).count("open") == opens
