@@ -17,7 +17,7 @@ from itertools import islice
 import numpy as np
 from scipy import stats
 
-from toolbench.evals.statistics.differences import ALPHA, Stratum, difference, exact_p
+from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference, sign_p
 from toolbench.evals.statistics.shares import clopper_pearson, wilson
 from toolbench.providers.simulated.chance import chance
@@ -91,7 +91,7 @@ def coverages(runs: int) -> Iterator[Measured]:
 
 
 def difference_coverages(runs: int) -> Iterator[Measured]:
-    """Newcombe's interval of two personas' difference, at 40 trials a side, whole and over four scenarios."""
+    """The interval of two personas' difference, at 40 trials a side."""
     for first, second in (("reliable-70", "reliable-95"), ("reliable-90", "reliable-90")):
         apart = true_rate(second) - true_rate(first)
         one, two = passes(first, "first", A_SIDE), passes(second, "second", A_SIDE)
@@ -102,8 +102,9 @@ def difference_coverages(runs: int) -> Iterator[Measured]:
 
 
 @cache
-def _covers(strata: tuple[Stratum, ...], apart: float) -> bool:
-    found = difference(strata)
+def _covers(strata: tuple[Stratum, ...], apart: float, comparisons: int = 1) -> bool:
+    alone = difference(strata)
+    found = alone.among(comparisons) if alone else None
     return found is not None and found.low - 1e-12 <= apart <= found.high + 1e-12
 
 
@@ -136,7 +137,8 @@ def false_differences(comparisons: int) -> Iterator[Measured]:
 
 @cache
 def _claims(strata: tuple[Stratum, ...]) -> bool:
-    return exact_p(strata) <= ALPHA
+    found = difference(strata)
+    return found is not None and found.shown
 
 
 def _paired(slug: str, comparisons: int) -> Measured:
@@ -149,20 +151,44 @@ def _paired(slug: str, comparisons: int) -> Measured:
 
 
 def pair_coverages(runs: int) -> Iterator[Measured]:
-    """Bonett and Price's interval is judged against 95 %: it has no coverage of its own that is easily summed."""
+    """The interval of pairs is judged against 95 %: it is exact, so it covers more."""
     first, second = "reliable-70", "reliable-95"
     one, two = outcomes(first, "first pair"), outcomes(second, "second pair")
     apart, missed = true_rate(second) - true_rate(first), 0
     for _ in range(runs):
-        found = paired_difference([float(b) - a for a, b in zip(islice(one, A_SIDE), islice(two, A_SIDE), strict=True)])
+        found = paired_difference(
+            [(float(a), float(b)) for a, b in zip(islice(one, A_SIDE), islice(two, A_SIDE), strict=True)]
+        )
         missed += found is None or not found.low <= apart <= found.high
     yield Measured(f"not covered: {A_SIDE} pairs, {first} and {second}", runs, missed / runs, 0.05, at_most=True)
+
+
+def family_coverages(runs: int) -> Iterator[Measured]:
+    """How often at least one of the simultaneous intervals of a family leaves out its difference."""
+    for comparisons in (4, 12):
+        sides = [
+            passes(PERSONAS[place % 3], f"family {comparisons} {place}", A_SIDE) for place in range(comparisons + 1)
+        ]
+        rates = [true_rate(PERSONAS[place % 3]) for place in range(comparisons + 1)]
+        missed = 0
+        for drawn in islice(zip(*sides, strict=True), runs):
+            missed += not all(
+                _covers(
+                    (Stratum(drawn[place], A_SIDE, drawn[place + 1], A_SIDE),),
+                    rates[place + 1] - rates[place],
+                    comparisons,
+                )
+                for place in range(comparisons)
+            )
+        name = f"not all covered: {comparisons} simultaneous differences, n = {A_SIDE}"
+        yield Measured(name, runs, missed / runs, ALPHA, at_most=True)
 
 
 def measure(runs: int, comparisons: int) -> Iterator[Measured]:
     yield from coverages(runs)
     yield from difference_coverages(runs)
     yield from pair_coverages(runs)
+    yield from family_coverages(runs)
     yield from false_differences(comparisons)
 
 

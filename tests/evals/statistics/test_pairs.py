@@ -1,28 +1,76 @@
-"""Pairs: McNemar's exact test, and an interval that the pairs that agree make narrower."""
+"""Pairs: McNemar's exact test, and an interval that says the same and that pairs that agree make narrower."""
 
+from itertools import product
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import multinomial
 from statsmodels.stats.contingency_tables import mcnemar
 
-from toolbench.evals.statistics.differences import Stratum, difference
+from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference, sign_p
+
+FIXED, REGRESSED, ALIKE = (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)
+shares = st.tuples(*[st.sampled_from([0.0, 1.0, 0.5, 1 / 3])] * 2)
+
+
+@given(st.lists(shares, min_size=1, max_size=40), st.integers(1, 30))
+def test_verdict_p_and_interval_of_pairs_agree(pairs: list[tuple[float, float]], comparisons: int) -> None:
+    alone = paired_difference(pairs)
+    assert alone is not None
+    found = alone.among(comparisons)
+    assert found.shown == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
+    assert found.low <= alone.low <= found.value <= alone.high <= found.high
 
 
 @pytest.mark.parametrize(("fixed", "regressed"), [(8, 1), (5, 5), (0, 6), (12, 3)])
 def test_one_trial_a_side_is_mcnemars_exact_test(fixed: int, regressed: int) -> None:
-    found = paired_difference([1.0] * fixed + [-1.0] * regressed + [0.0] * 20)
+    found = paired_difference([FIXED] * fixed + [REGRESSED] * regressed + [ALIKE] * 20)
     assert found is not None
     assert found.p == pytest.approx(mcnemar([[10, regressed], [fixed, 10]], exact=True).pvalue)
+    assert found.value == pytest.approx((fixed - regressed) / (fixed + regressed + 20))
+
+
+@pytest.mark.parametrize("comparisons", [1, 5, 20])
+def test_interval_of_pairs_leaves_out_the_difference_as_stated(comparisons: int) -> None:
+    """Counted out over every possible outcome of 20 pairs."""
+    n = 20
+    counts = [(b, c, n - b - c) for b in range(n + 1) for c in range(n + 1 - b)]
+    ends = [_ends(b, c, n, comparisons) for b, c, _ in counts]
+    low, high = np.array(ends).T
+    for better, worse in product((0.002, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95), repeat=2):
+        if better + worse > 0.999:
+            continue
+        chance = multinomial.pmf(counts, n, [better, worse, 1 - better - worse])
+        missed = (low > better - worse + 1e-12) | (high < better - worse - 1e-12)
+        assert chance[missed].sum() <= ALPHA / comparisons
+
+
+def _ends(better: int, worse: int, n: int, comparisons: int) -> tuple[float, float]:
+    found = paired_difference([FIXED] * better + [REGRESSED] * worse + [ALIKE] * (n - better - worse))
+    assert found is not None
+    among = found.among(comparisons)
+    return among.low, among.high
+
+
+def test_several_trials_of_an_instance_count_as_one_pair() -> None:
+    found = paired_difference([(0.5, 1.0)] * 12)
+    assert found is not None
+    assert found.value == pytest.approx(0.5)
+    assert found.p == pytest.approx(sign_p(6, 0))
 
 
 def test_pairs_that_agree_make_the_interval_narrower_than_two_samples_would() -> None:
-    pairs, samples = paired_difference([1.0] * 4 + [0.0] * 36), difference([Stratum(18, 40, 22, 40)])
+    pairs, samples = paired_difference([FIXED] * 4 + [ALIKE] * 36), difference([Stratum(18, 40, 22, 40)])
     assert pairs is not None
     assert samples is not None
     assert pairs.high - pairs.low < samples.high - samples.low
 
 
 def test_pairs_that_never_differ_leave_room_for_some_that_would() -> None:
-    found = paired_difference([0.0] * 20)
+    found = paired_difference([ALIKE] * 20)
     assert found is not None
     assert found.low < 0 < found.high
     assert found.p == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
-from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed, quantile_ranks, quantile_shift
+from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed, quantile_ranks
 
 QS = (0.5, 0.95, 0.99)
 SIZES = (1, 2, 5, 6, 40, 71, 72, 73, 367, 368, 1_000, 20_000)
@@ -116,33 +116,3 @@ def test_parity_percentiles_take_the_published_index(count: int, q: int, index: 
 
 def test_parity_percentile_of_nothing_is_0() -> None:
     assert stats.parity_percentile([], 95) == 0.0
-
-
-def test_a_shift_of_the_median_lies_in_its_interval_and_is_the_same_every_time() -> None:
-    first = [float(100 + place * 7 % 50) for place in range(40)]
-    second = [time + 30 for time in first]
-    found = quantile_shift(first, second, 0.5)
-    assert found is not None
-    assert found.value == pytest.approx(30)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 30 < found.high
-    assert (found.first, found.second) == (stats.quantile(first, 0.5), stats.quantile(second, 0.5))
-    assert found == quantile_shift(first, second, 0.5)
-
-
-def test_quantile_shift_has_no_interval_while_a_bound_is_open() -> None:
-    first, second = [float(place) for place in range(72)], [float(place) for place in range(71)]
-    found = quantile_shift(first, second, 0.95)
-    assert found is not None
-    assert (found.value, found.low, found.high, found.method) == (-1.0, None, None, "")
-    assert (found.first.value, found.second.value) == (68.0, 67.0)
-    both = quantile_shift(first, [*second, 100.0], 0.95)
-    assert both is not None
-    assert both.low is not None
-    assert both.high is not None
-
-
-def test_quantile_shift_of_a_side_without_values_is_none() -> None:
-    assert quantile_shift([], [2.0, 3.0], 0.5) is None
-    assert quantile_shift([1.0], [], 0.5) is None

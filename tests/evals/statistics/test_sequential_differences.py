@@ -3,8 +3,10 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from toolbench.evals.statistics.differences import Stratum, difference
+from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
 from toolbench.evals.statistics.intervals import Part, Stopping
 from toolbench.evals.statistics.sequential_differences import sequential_difference
 
@@ -24,6 +26,20 @@ def test_a_difference_is_claimed_where_the_interval_leaves_out_none(passed: int,
     assert (found.p <= 0.05) == (found.low > 0) == differs
     assert found.value == pytest.approx(once.value)
     assert found.low < once.low < once.high < found.high
+
+
+counts = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda both: (min(both), max(1, *both)))
+
+
+@given(st.lists(st.tuples(counts, counts), min_size=1, max_size=3), st.integers(1, 20))
+def test_sequential_verdict_p_and_interval_agree(
+    sides: list[tuple[tuple[int, int], tuple[int, int]]], comparisons: int
+) -> None:
+    alone = sequential_difference([pair(*both) for both in sides])
+    assert alone is not None
+    found = alone.among(comparisons)
+    assert found.shown == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
+    assert found.low <= alone.low <= alone.high <= found.high
 
 
 def test_strata_that_one_side_has_not_tried_take_no_part() -> None:

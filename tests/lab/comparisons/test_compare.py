@@ -1,5 +1,6 @@
 """Two sides: what is paired, what is claimed, what is said beside it."""
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,9 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from toolbench.evals.statistics.differences import ALPHA
 from toolbench.lab.comparisons.compare import Comparison, get_comparison
+from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.models import Cell, Run
 
@@ -98,16 +101,53 @@ def test_configurations_are_strata_unless_they_are_what_is_compared() -> None:
     assert [row.label for row in page.rows] == [""]
 
 
-def test_many_rows_are_corrected_together() -> None:
+def test_rows_shown_together_have_simultaneous_intervals() -> None:
+    """The issue's row: +20 to +83 points beside a corrected p that shows no difference."""
     a, b = make_run(), make_run()
+    scenarios = ("happy_path", *(f"scenario_{number}" for number in range(11)))
     for run, passed in ((a, 2), (b, 9)):
         config = make_config(run)
-        make_trials(make_cell(config, "happy_path"), **{"pass": passed, "fail": 10 - passed})
-        make_trials(make_cell(config, "missing_workspace_id"), **{"pass": 5, "fail": 5})
-    first, second = compared(a_run=a.pk, b_run=b.pk).rows
-    assert first.compared.difference is not None
-    assert first.compared.p == pytest.approx(2 * first.compared.difference.p)
-    assert second.compared.p == 1
+        make_trials(make_cell(config, scenarios[0]), **{"pass": passed, "fail": 10 - passed})
+        for scenario in scenarios[1:]:
+            make_trials(make_cell(config, scenario), **{"pass": 5, "fail": 5})
+    first = compared(a_run=a.pk, b_run=b.pk).rows[0].compared
+    assert first.difference is not None
+    assert first.difference.comparisons == 12
+    assert first.p == pytest.approx(12 * first.difference.p_alone)
+    assert first.says == "no difference shown"
+    assert first.difference.low < 0 < first.difference.among(1).low
+
+
+def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
+    """Over random tables: rows, calls, times, cost and the whole."""
+    drawn = random.Random(3)
+    for _ in range(4):
+        a, b = make_run(), make_run()
+        for run in (a, b):
+            config = make_config(run)
+            for number in range(drawn.randint(1, 3)):
+                cell = make_cell(config, f"scenario_{number}")
+                for _ in range(drawn.choice([4, 12])):
+                    outcome = drawn.choices(["pass", "fail"], [0.9, 0.1 if run is a else 2.0])[0]
+                    valid = drawn.choices([1, 0], [9, 1 if run is a else 9])[0]
+                    make_trial(cell, outcome, calls=1, valid_calls=valid, enum_calls=1 - valid)
+        page = compared(a_run=a.pk, b_run=b.pk)
+        beside = [page.beside.success, *(one.compared for one in page.beside.calls)]
+        for family in ([page.whole], [row.compared for row in page.rows], beside):
+            for one in family:
+                assert_agrees(one)
+        sizes = {one.difference.comparisons for one in beside if one.difference}
+        sizes |= {one.shift.comparisons for one in page.beside.times if one.shift}
+        assert sizes == {page.beside.comparisons}
+
+
+def assert_agrees(one: Compared) -> None:
+    found = one.difference
+    if found is None:
+        assert not one.differs
+        return
+    assert one.differs == (not found.low <= 0 <= found.high) == (one.p is not None and one.p <= ALPHA)
+    assert one.differs == (one.says in ("better", "worse"))
 
 
 def test_infrastructure_counts_in_delivered_success_only() -> None:
@@ -161,7 +201,7 @@ def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
         for _ in range(20):
             make_trial(cell, calls=2, valid_calls=2 - wrong, enum_calls=wrong)
     page = compared(a_run=a.pk, b_run=b.pk)
-    calls = {one.metric.name: one.compared for one in page.calls}
+    calls = {one.metric.name: one.compared for one in page.beside.calls}
     assert (calls["enum_calls"].first.k, calls["enum_calls"].first.n) == (20, 40)
     assert (calls["schema"].says, calls["enum_calls"].says) == ("better", "better")
     assert calls["missing_calls"].says == "no difference shown"

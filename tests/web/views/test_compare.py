@@ -60,6 +60,21 @@ def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
     assert owner_client.get("/compare/export.csv").status_code == 404
 
 
+def test_export_has_simultaneous_bounds_beside_each_alone(owner_client: Client) -> None:
+    query = address((28, 12), (40, 0)).partition("?")[2]
+    whole, alone, *calls = owner_client.get(f"/compare/export.json?{query}").json()["rows"]
+    assert (whole["low_simultaneous"], whole["comparisons"]) == (whole["low"], 1)
+    assert alone["p_corrected"] == alone["p"]
+    beside = [row for row in calls if row["comparisons"]]
+    assert beside
+    for row in beside:
+        assert row["low_simultaneous"] < row["low"] < row["high"] < row["high_simultaneous"]
+        assert row["p_corrected"] == pytest.approx(min(1, row["comparisons"] * row["p"]))
+    for row in (whole, alone, *beside):
+        inside = row["low_simultaneous"] <= 0 <= row["high_simultaneous"]
+        assert row["difference_shown"] == (not inside) == (row["says"] in ("better", "worse"))
+
+
 def test_published_rows_are_held_against_each_other_by_their_totals(owner_client: Client) -> None:
     make_published(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5))
     text = owner_client.get("/compare/?a_published=p0&b_published=p1").content.decode()

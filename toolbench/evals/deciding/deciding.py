@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from scipy.special import ndtri
+
 from toolbench.evals.deciding.qualifying import (
     BY_HAND,
     CHEAPEST,
@@ -19,6 +21,7 @@ from toolbench.evals.deciding.qualifying import (
     straight_passes,
 )
 from toolbench.evals.statistics import Z
+from toolbench.evals.statistics.differences import ALPHA
 from toolbench.evals.statistics.rounding import written
 
 NONE, ALONE, CLEAR, UNCLEAR, CONFIRM = "none", "alone", "clear", "unclear", "confirm"
@@ -108,13 +111,14 @@ def more_to_part(ahead: Span, behind: Span, trials: int) -> int | None:
     return max(0, math.ceil(trials * (reach / gap) ** 2) - trials)
 
 
-def cost_difference(first: Span, second: Span) -> Span:
-    """The second less the first, with the interval of two independent figures."""
+def cost_difference(first: Span, second: Span, *, comparisons: int = 1) -> Span:
+    """Return the second less the first with the interval of two independent figures, simultaneous among so many."""
 
     def spread(one: Span) -> float:
         return one.value * math.log(one.high / one.low) / 2 if one.low > 0 else one.high - one.value
 
     value, reach = second.value - first.value, math.hypot(spread(first), spread(second))
+    reach *= float(ndtri(1 - ALPHA / comparisons / 2)) / Z
     return Span(value, value - reach, value + reach)
 
 

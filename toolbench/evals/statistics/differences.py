@@ -1,25 +1,31 @@
-"""Is one side better than the other? The difference of two shares over strata, its interval and an exact test.
+"""Is one side better than the other? The difference of two shares over strata, with an interval and a test that agree.
 
-The strata (scenarios, and whatever else both sides have) are weighed as Mantel and Haenszel do. The interval is
-Newcombe's, from the Wilson intervals of both weighed shares; over strata with unlike shares it is wider than it need
-be, never narrower. The test is Fisher's, conditional on every stratum's totals; over several strata their distributions
-are convolved. It never claims a difference of equal sides more often than it says, however few the trials. The claim
-rests on the test: at its edge the interval, which is near 95 % on average only, may say otherwise."""
+The strata (scenarios, and whatever else both sides have) are weighed as Mantel and Haenszel do. The interval combines
+the exact limits of both weighed shares (`combined_limits.py`), each at the number of trials that has its variance (as
+Korn and Graubard do). Whether the sides may be equal is asked by Fisher's test, conditional on every stratum's totals;
+over several strata their distributions are convolved.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import hypot
+Test and interval are one statement: the interval holds every difference that is not rejected, and 0 is rejected where
+both the test and the limits do so. Of `comparisons` that are shown together each has the level 1 − ALPHA / comparisons
+(Bonferroni), so that all of them hold at once."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from toolbench.evals.statistics.shares import wilson
+from toolbench.evals.statistics.combined_limits import difference_ends
+from toolbench.evals.statistics.shares import exact_limits
 
 ALPHA = 0.05
 AS_LIKELY = 1 + 1e-7  # tables this close in probability count as equal, as in scipy and R
 
 Reals = NDArray[np.float64]
+Ends = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +44,105 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The second share less the first, as a fraction, with its 95 % interval and two-sided p-value."""
+    """The second side less the first, as a fraction.
+
+    Attributes:
+        low: end of the interval at 1 − ALPHA / `comparisons`, as is `high`.
+        p_alone: two-sided p-value of this comparison by itself; at most ALPHA / `comparisons` exactly if the interval
+            leaves out 0.
+        tested: the p-value of the test alone.
+        ends: the interval at an error, before it is held against the test.
+        comparisons: how many are shown together with this one.
+    """
 
     value: float
     low: float
     high: float
-    p: float
+    p_alone: float
+    tested: float
+    ends: Ends = field(compare=False, repr=False)
+    comparisons: int = 1
+
+    @property
+    def p(self) -> float:
+        """Return the p-value that belongs to the interval: corrected for the number of comparisons."""
+        return min(1.0, self.comparisons * self.p_alone)
+
+    @property
+    def shown(self) -> bool:
+        """Return whether a difference is shown: whether the interval leaves out 0."""
+        return _leaves_out_zero(self.low, self.high)
+
+    def among(self, comparisons: int) -> "Difference":
+        """Return the same as one of so many that are shown together."""
+        return agreeing(self.value, self.tested, self.ends, comparisons=comparisons)
 
 
 def difference(strata: Sequence[Stratum]) -> Difference | None:
-    """None where no stratum was tried on both sides."""
+    """Return the difference over `strata`; None where none of them was tried on both sides."""
     compared = [stratum for stratum in strata if stratum.compared]
     if not compared:
         return None
     weights = [one.first_n * one.second_n / (one.first_n + one.second_n) for one in compared]
-    first, below_first, above_first = _weighed([(one.first_k, one.first_n) for one in compared], weights)
-    second, below_second, above_second = _weighed([(one.second_k, one.second_n) for one in compared], weights)
-    return Difference(
-        value=second - first,
-        low=max(-1.0, second - first - hypot(below_second, above_first)),
-        high=min(1.0, second - first + hypot(above_second, below_first)),
-        p=exact_p(compared),
-    )
+    first = _weighed([(one.first_k, one.first_n) for one in compared], weights)
+    second = _weighed([(one.second_k, one.second_n) for one in compared], weights)
+
+    def ends(alpha: float) -> tuple[float, float]:
+        return difference_ends(
+            lambda tails: exact_limits(*first, tails), lambda tails: exact_limits(*second, tails), alpha
+        )
+
+    return agreeing(second[0] / second[1] - first[0] / first[1], exact_p(compared), ends)
 
 
-def _weighed(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float, float]:
-    """The weighed share, and how far its Wilson interval reaches below and above it. Its number of trials is the one
-    that would have its variance, were all strata alike."""
-    whole = sum(weights)
-    share = sum(weight * k / n for weight, (k, n) in zip(weights, counts, strict=True)) / whole
-    trials = whole**2 / sum(weight**2 / n for weight, (_, n) in zip(weights, counts, strict=True))
+def agreeing(value: float, tested: float, ends: Ends, *, comparisons: int = 1) -> Difference:
+    """Return a difference whose interval leaves out 0 exactly if its p-value is at most the error.
+
+    Where the test does not reject equal sides, the interval is extended to 0. Where it does and the interval holds 0
+    all the same, the p-value is that of the interval: the error at which its end reaches 0.
+    """
+    alpha = ALPHA / comparisons
+    p = tested
+    for error in (ALPHA, alpha):
+        if p <= error and not _leaves_out_zero(*ends(error)):
+            p = max(_error_at_zero(ends, error), math.nextafter(error, 1))
+    low, high = ends(alpha)
+    if tested > alpha:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Difference(value, low, high, p, tested, ends, comparisons)
+
+
+def _leaves_out_zero(low: float, high: float) -> bool:
+    return low > 0 or high < 0
+
+
+def _error_at_zero(ends: Ends, least: float) -> float:
+    """Return the error, at least `least`, at which an end of the interval reaches 0; 1 where none does."""
+
+    def beyond(error: float) -> float:
+        low, high = ends(error)
+        return max(low, -high)
+
+    return 1.0 if beyond(1.0) <= 0 else float(brentq(beyond, least, 1.0))
+
+
+def _weighed(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float]:
+    """Return the weighed share as k of n: n is the number of trials of one stratum that has its variance. A stratum's
+    own variance is taken with one more trial at the share of all, since few trials hide how much they vary."""
+    share = sum(weight * k / n for weight, (k, n) in zip(weights, counts, strict=True)) / sum(weights)
     none, all_of_them = not any(k for k, _ in counts), all(k == n for k, n in counts)
-    k = 0.0 if none else trials if all_of_them else share * trials
-    low, high = wilson(k, trials)
-    return k / trials, k / trials - low, high - k / trials
+    spreads = [weight**2 / n for weight, (_, n) in zip(weights, counts, strict=True)]
+    trials = sum(weights) ** 2 / sum(spreads)
+    if none or all_of_them:
+        return 0.0 if none else trials, trials
+    own = [(k + share) / (n + 1) for k, n in counts]
+    within = sum(spread * one * (1 - one) for spread, one in zip(spreads, own, strict=True)) / sum(spreads)
+    trials *= max(1.0, share * (1 - share) / within)
+    return share * trials, trials
 
 
 def exact_p(strata: Sequence[Stratum]) -> float:
-    """The chance, were the sides equal in every stratum, of totals as unlikely as those seen."""
+    """Return the chance, were the sides equal in every stratum, of totals as unlikely as those seen."""
     chances, seen = np.ones(1), 0
     for stratum in strata:
         least, of_stratum = _second_passes(stratum)

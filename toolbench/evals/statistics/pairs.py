@@ -1,30 +1,44 @@
-"""Two sides that met the same instances: each is a pair, and only pairs that differ say which side is better."""
+"""Two sides that met the same instances: each is a pair, and only pairs that differ say which side is better.
+
+The difference is the share of pairs that differ times how much oftener they favour the second side. Both have exact
+limits, which `combined_limits.py` combines; the interval leaves out 0 exactly if the sign test rejects equal sides."""
 
 from collections.abc import Sequence
-from math import sqrt
 
-from scipy.special import bdtr
+import numpy as np
+from scipy.special import betainc
 
-from toolbench.evals.statistics.differences import Difference
-from toolbench.evals.statistics.shares import Z
+from toolbench.evals.statistics.combined_limits import split_tails
+from toolbench.evals.statistics.differences import Difference, agreeing
+from toolbench.evals.statistics.shares import exact_limits
 
 
-def paired_difference(differences: Sequence[float]) -> Difference | None:
-    """From the second side's share less the first's on every shared instance, one trial or several a side; None without
-    any.
+def paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
+    """Return the difference over shared instances, with the exact sign test, which is McNemar's; None without any.
 
-    The test is the exact sign test, which is McNemar's where each side has one trial of an instance. The interval is
-    Bonett and Price's adjusted one of 2012."""
-    if not differences:
+    Args:
+        shares: of trials that passed, on the first and on the second side, by instance. An instance with several trials
+            a side counts as one pair: as the mean over all pairs of a trial of each side.
+    """
+    if not shares:
         return None
-    n, total = len(differences), sum(differences)
-    shrunk = total / (n + 2)
-    spread = (sum(one**2 for one in differences) + 2) / (n + 2) - shrunk**2
-    half = Z * sqrt(spread / (n + 2))
-    p = sign_p(sum(one > 0 for one in differences), sum(one < 0 for one in differences))
-    return Difference(total / n, max(-1.0, shrunk - half), min(1.0, shrunk + half), p)
+    better = sum(second * (1 - first) for first, second in shares)
+    worse = sum(first * (1 - second) for first, second in shares)
+    differing, n = better + worse, len(shares)
+
+    def ends(alpha: float) -> tuple[float, float]:
+        direction, how_many = split_tails(alpha)
+        favour_low, favour_high = exact_limits(better, differing, direction)
+        few, many = exact_limits(differing, n, how_many)
+        low = (2 * favour_low - 1) * np.where(favour_low > 0.5, few, many)
+        high = (2 * favour_high - 1) * np.where(favour_high < 0.5, few, many)
+        return float(np.min(low)), float(np.max(high))
+
+    return agreeing((better - worse) / n, sign_p(better, worse), ends)
 
 
-def sign_p(better: int, worse: int) -> float:
-    """The chance, were both directions equally likely, of so lopsided a count; 1 where there is none."""
-    return min(1.0, 2 * float(bdtr(min(better, worse), better + worse, 0.5)))
+def sign_p(better: float, worse: float) -> float:
+    """Return the chance, were both directions equally likely, of so lopsided a count; 1 where there is none."""
+    if better == worse:
+        return 1.0
+    return min(1.0, 2 * float(betainc(max(better, worse), min(better, worse) + 1, 0.5)))

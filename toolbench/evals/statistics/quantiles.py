@@ -1,25 +1,19 @@
-"""Quantiles of times as order statistics with distribution-free bounds, and the difference between two sides."""
+"""Quantiles of times as order statistics with distribution-free bounds."""
 
 import math
-import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
-import scipy
 from scipy.special import bdtr
 
 from toolbench.evals.statistics.shares import LEVEL
 
 P95_LEAST = 60  # values; below, a p95 was no number: the callers drop this limit one by one
 TAIL = (1 - LEVEL) / 2  # probability that the true quantile lies beyond one bound, at most
-RESAMPLES = 2_000
-SEED = 20_260_222  # equal times give equal intervals
-AT_ONCE = 250  # resamples held in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,64 +92,3 @@ def parity_percentile(values: Sequence[float], q: int) -> float:
 
     It appears beside the published figures and in exports only, and is never mixed with `quantile`."""
     return sorted(values)[len(values) * q // 100] if values else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """A quantile of the second side less that of the first, with its 95 % bootstrap interval.
-
-    Attributes:
-        low: None, as is `high`, where a bound of either side is open.
-        method: BCa (biased ends corrected and accelerated); percentile where times are too alike for its correction;
-            blank without an interval.
-        first: the quantile of the first side.
-        second: the quantile of the second side.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    method: str
-    first: Quantile
-    second: Quantile
-
-
-def quantile_shift(first: Sequence[float], second: Sequence[float], q: float) -> Shift | None:
-    """Return how far a quantile of `second` lies above that of `first`; None while a side has no value.
-
-    scipy imports its statistics when they are first used, so that a web process starts without them."""
-    if not first or not second:
-        return None
-    before, after = quantile(first, q), quantile(second, q)
-    value = after.value - before.value
-    if before.is_open or after.is_open:
-        return Shift(value, None, None, "", before, after)
-
-    def shift(a: np.ndarray, b: np.ndarray, axis: int = -1) -> np.ndarray:
-        return np.asarray(_order_statistic(b, q, axis) - _order_statistic(a, q, axis))
-
-    sides = (np.asarray(first, dtype=float), np.asarray(second, dtype=float))
-    for method in ("BCa", "percentile"):
-        low, high = _resampled(sides, shift, method)
-        if np.isfinite([low, high]).all():
-            break
-    return Shift(value, low, high, method, before, after)
-
-
-def _order_statistic(values: np.ndarray, q: float, axis: int) -> np.ndarray:
-    rank, _, _ = quantile_ranks(q, values.shape[axis])
-    return np.asarray(np.take(np.partition(values, rank - 1, axis=axis), rank - 1, axis=axis))
-
-
-def _resampled(
-    sides: tuple[np.ndarray, np.ndarray], shift: Callable[..., np.ndarray], method: Literal["BCa", "percentile"]
-) -> tuple[float, float]:
-    """The ends of the interval; not numbers where BCa cannot correct them."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", scipy.stats.DegenerateDataWarning)
-        drawn = scipy.stats.bootstrap(
-            sides, shift, n_resamples=RESAMPLES, batch=AT_ONCE, confidence_level=LEVEL, method=method,
-            vectorized=True, rng=np.random.default_rng(SEED),
-        )  # fmt: skip
-    low, high = drawn.confidence_interval
-    return float(low), float(high)

@@ -6,7 +6,11 @@ is a promise, since it never covers less than 95 %."""
 
 import math
 
-from scipy.special import betaincinv, ndtri
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainccinv, betaincinv, ndtri
+
+Reals = NDArray[np.float64]
 
 LEVEL = 0.95
 Z = float(ndtri((1 + LEVEL) / 2))
@@ -43,7 +47,12 @@ def clopper_pearson(k: float, n: float) -> tuple[float, float]:
     effective ones, so they need not be whole. Raises ValueError unless 0 <= k <= n."""
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
-    tail = (1 - LEVEL) / 2
-    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
-    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
+    low, high = exact_limits(k, n, np.array([(1 - LEVEL) / 2]))
+    return float(low[0]), float(high[0])
+
+
+def exact_limits(k: float, n: float, tails: Reals) -> tuple[Reals, Reals]:
+    """Return the lower and the upper exact limits of k of n that err with the probability of each tail, at most."""
+    low = np.zeros_like(tails) if k == 0 else betaincinv(k, n - k + 1, tails)
+    high = np.ones_like(tails) if k == n else betainccinv(k + 1, n - k, tails)
     return low, high

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from toolbench.evals.deciding.deciding import cost_difference
-from toolbench.evals.deciding.qualifying import Span
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.comparisons.compare_counts import (
     Compared,
@@ -19,7 +17,7 @@ from toolbench.lab.comparisons.compare_counts import (
     stratified,
     worth_pairing,
 )
-from toolbench.lab.comparisons.compare_figures import CallRate, TimeShift, call_rates, corrected, shifts
+from toolbench.lab.comparisons.compare_figures import Beside, get_beside, simultaneous
 from toolbench.lab.comparisons.compare_query import AXES, METRICS, SIDES, CompareQuery
 from toolbench.lab.comparisons.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
 from toolbench.lab.comparisons.compare_warnings import warnings
@@ -62,16 +60,9 @@ class Comparison:
     flips: Flips
     needed: Needed
     noise: float
-    calls: tuple[CallRate, ...]
-    times: tuple[TimeShift, ...]
+    beside: Beside
     warnings: tuple[str, ...]
     shared_trials: int
-
-    @property
-    def cost(self) -> Span | None:
-        """Dollars per delivered success, the second side less the first."""
-        first, second = (side.cost for side in self.sides)
-        return cost_difference(first, second) if first and second else None
 
     @property
     def metric(self) -> str:
@@ -108,8 +99,7 @@ def get_comparison(query: CompareQuery) -> Comparison:
         flips=fates,
         needed=needed_for(whole, query.points),
         noise=noise(_share(whole), whole.first.n, whole.second.n),
-        calls=call_rates(counts, whole),
-        times=shifts(*trials) if counts.keys and not (first.local or second.local) else (),
+        beside=get_beside(counts, whole, (first, second), trials),
         warnings=warnings(first, second, counts),
         shared_trials=shared,
     )
@@ -133,8 +123,8 @@ def _compared(counts: Counts, keys: Sequence[Key], how: str) -> Compared:
 
 
 def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
-    """One per stratum; where there are several, their p-values are corrected together."""
-    found = corrected([_compared(counts, [key], how) for key in counts.keys])
+    """One per stratum; where there are several, their intervals are simultaneous."""
+    found = simultaneous([_compared(counts, [key], how) for key in counts.keys])
     labels = _labels(counts)
     rows = (Row(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
     return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))

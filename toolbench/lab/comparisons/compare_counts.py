@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 
 from toolbench.evals.statistics.clusters import Clustered
-from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference
+from toolbench.evals.statistics.differences import Difference, Stratum, difference
 from toolbench.evals.statistics.intervals import Part, Stopping
 from toolbench.evals.statistics.pairs import paired_difference
 from toolbench.evals.statistics.sequential_differences import sequential_difference
@@ -40,13 +40,12 @@ class Flips:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What may be said of two sides. `p` is corrected where `difference.p` is one of many. `withheld`: a deterministic
-    endpoint repeats its answers, so they are not independent trials. `fewer`: of what is counted, fewer are better."""
+    """What may be said of two sides. `withheld`: a deterministic endpoint repeats its answers, so they are not
+    independent trials. `fewer`: of what is counted, fewer are better."""
 
     first: Rate
     second: Rate
     difference: Difference | None
-    p: float | None
     withheld: bool
     clustered: bool
     fewer: bool = False
@@ -57,8 +56,18 @@ class Compared:
         return bool(self.first.error or self.second.error)
 
     @property
+    def p(self) -> float | None:
+        """Return the p-value that belongs to the interval, corrected where it is one of many."""
+        return self.difference.p if self.difference else None
+
+    @property
     def differs(self) -> bool:
-        return self.p is not None and self.p <= ALPHA
+        """Return whether the interval of the difference leaves out 0."""
+        return self.difference is not None and self.difference.shown
+
+    def among(self, comparisons: int) -> "Compared":
+        """Return the same as one of so many differences that are shown together."""
+        return replace(self, difference=self.difference.among(comparisons)) if self.difference else self
 
     @property
     def says(self) -> str:
@@ -164,7 +173,7 @@ def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
         _rate(reduce(add, side, Clustered()), stopping, withheld=withheld, clustered=clustered)
         for side, stopping in zip(sides, whole, strict=True)
     )
-    return Compared(first, second, found, found.p if found else None, withheld, clustered)
+    return Compared(first, second, found, withheld, clustered)
 
 
 def _stopping(lines: Iterable[Line]) -> Stopping:
@@ -202,12 +211,12 @@ def _rate(counts: Clustered, stopping: Stopping, *, withheld: bool, clustered: b
 def paired(counts: Counts, keys: Sequence[Key]) -> Compared:
     """Shared instances with an answer on both sides only."""
     pairs = [pair for key in keys for pair in _pairs(counts, key) if pair[0][1] and pair[1][1]]
-    found = paired_difference([second[0] / second[1] - first[0] / first[1] for first, second in pairs])
+    found = paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
     withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
     found = None if withheld else found
     rates = [rate_of(k, n, withheld=withheld) for k, n in sums]
-    return Compared(rates[0], rates[1], found, found.p if found else None, withheld, clustered=False)
+    return Compared(rates[0], rates[1], found, withheld, clustered=False)
 
 
 Pair = tuple[tuple[int, int], tuple[int, int]]

@@ -9,26 +9,33 @@ from toolbench.lab.counts.rates import Rate
 COLUMNS = (
     "what", "scenario", "stratum", "first_k", "first_n", "first_low", "first_high", "second_k", "second_n",
     "second_low", "second_high", "difference", "low", "high", "p", "p_corrected", "says", "simulated",
+    "low_simultaneous", "high_simultaneous", "comparisons", "difference_shown",
 )  # fmt: skip
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:
-    """What the page shows. Differences are fractions, second side less first; None is what was not computed."""
+    """Return what the page shows. Differences are fractions, second side less first; None is what was not computed."""
     page = get_comparison(query)
-    simulated = any(side.simulated for side in page.sides)
-    rows = [("whole", "", "", *_values(page.whole))] if page.comparable else []
+    rows = [_row("whole", page.whole)] if page.comparable else []
     if page.comparable:
-        rows += [("by scenario", row.scenario, row.label, *_values(row.compared)) for row in page.rows]
-        rows += [(one.metric.label, "", "", *_values(one.compared)) for one in page.calls]
+        rows += [_row("by scenario", row.compared, row.scenario, row.label) for row in page.rows]
+        rows += [_row(one.metric.label, one.compared) for one in page.beside.calls]
+    simulated = COLUMNS.index("simulated")
+    told = any(side.simulated for side in page.sides)
     return ExportTable(
-        f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS, tuple((*row, simulated) for row in rows)
-    )
+        f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS,
+        tuple((*row[:simulated], told, *row[simulated:]) for row in rows),
+    )  # fmt: skip
 
 
-def _values(compared: Compared) -> tuple[Value, ...]:
+def _row(what: str, compared: Compared, scenario: str = "", stratum: str = "") -> tuple[Value, ...]:
+    """A row of COLUMNS without `simulated`: each comparison alone, then as one of those that are shown together."""
     found = compared.difference
-    told = (found.value, found.low, found.high, found.p) if found else (None, None, None, None)
-    return (*_rate(compared.first), *_rate(compared.second), *told, compared.p, compared.says)
+    alone = found.among(1) if found else None
+    by_itself = (alone.value, alone.low, alone.high, alone.p) if alone else (None, None, None, None)
+    together = (found.low, found.high, found.comparisons, found.shown) if found else (None, None, None, None)
+    rates = (*_rate(compared.first), *_rate(compared.second))
+    return (what, scenario, stratum, *rates, *by_itself, compared.p, compared.says, *together)
 
 
 def _rate(rate: Rate) -> tuple[Value, ...]:
@@ -49,5 +56,7 @@ def _notes(page: Comparison) -> tuple[str, ...]:
         f"{page.metric}, {page.how}; the second side less the first.",
         *((told,) if page.how == "paired" else ()),
         f"{_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
+        "low, high and p are of a comparison alone. p_corrected, low_simultaneous and high_simultaneous are of all the "
+        "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them.",
         *page.warnings,
     )

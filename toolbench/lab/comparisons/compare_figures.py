@@ -1,28 +1,27 @@
-"""What stands beside success: how calls were made on both sides, and how long trials took."""
+"""What stands beside success: how calls were made on both sides, how long trials took and what they cost.
+
+All these differences are one family with success: each interval is simultaneous at 1 − 5 % / (how many there are)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from toolbench.evals.statistics.many import holm
-from toolbench.evals.statistics.quantiles import Shift, quantile_shift
+from toolbench.evals.deciding.deciding import cost_difference
+from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
 from toolbench.lab.comparisons.compare_counts import Compared, Counts, stratified
-from toolbench.lab.comparisons.compare_sides import VIOLATIONS
+from toolbench.lab.comparisons.compare_sides import VIOLATIONS, Side
 from toolbench.lab.counts.cells import ANSWERED
 from toolbench.lab.counts.metrics import METRICS, Metric
 from toolbench.lab.models import Trial
 
 GOOD = ("structured", "schema", "arguments")  # the more the better
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
-MOST_TIMES = 1_000  # of each side, the newest
 
 
 @dataclass(frozen=True, slots=True)
 class CallRate:
-    """`compared.p` is corrected: of a good rate together with the other good ones and success, of a kind of violation
-    together with the other kinds."""
-
     metric: Metric
     compared: Compared
 
@@ -32,30 +31,58 @@ class TimeShift:
     """`shift` is None where a side has no answer."""
 
     name: str
-    shift: Shift | None
+    shift: QuantileDifference | None
 
 
-def call_rates(counts: Counts, success: Compared) -> tuple[CallRate, ...]:
-    """Calls of one trial hang together: each trial is a cluster."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Everything that is compared beside success.
+
+    Attributes:
+        success: the whole comparison as one of this family.
+        times: () where a side is a local model, which shares this machine.
+        cost: dollars per delivered success, the second side less the first; None where it is not known.
+        comparisons: how many differences there are, success included.
+    """
+
+    success: Compared
+    calls: tuple[CallRate, ...]
+    times: tuple[TimeShift, ...]
+    cost: Span | None
+    comparisons: int
+
+
+def get_beside(
+    counts: Counts, success: Compared, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
+) -> Beside:
+    """Return what stands beside success. Calls of one trial hang together: each trial is a cluster."""
     good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
-    bad = [stratified(replace(counts, metric=name), counts.keys) for name in VIOLATIONS]
-    both = (*corrected([*good, success])[:-1], *(replace(one, fewer=True) for one in corrected(bad)))
-    return tuple(CallRate(METRICS[name], one) for name, one in zip((*GOOD, *VIOLATIONS), both, strict=True))
+    bad = [replace(stratified(replace(counts, metric=name), counts.keys), fewer=True) for name in VIOLATIONS]
+    timed = bool(counts.keys) and not any(side.local for side in sides)
+    before, after = (_times(side) if timed else [] for side in trials)
+    first, second = (side.cost for side in sides)
+    priced = first is not None and second is not None
+    tested = sum(one.difference is not None for one in (success, *good, *bad))
+    many = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
+    named = zip((*GOOD, *VIOLATIONS), (*good, *bad), strict=True)
+    return Beside(
+        success=success.among(many),
+        calls=tuple(CallRate(METRICS[name], one.among(many)) for name, one in named),
+        times=tuple(
+            TimeShift(name, quantile_difference(before, after, q, comparisons=many)) for name, q in QUANTILES if timed
+        ),
+        cost=cost_difference(first, second, comparisons=many) if first and second else None,
+        comparisons=many,
+    )
 
 
-def corrected(found: Sequence[Compared]) -> list[Compared]:
-    """The same, the p-values of those that were tested corrected together."""
-    tested = [place for place, one in enumerate(found) if one.p is not None]
-    values = dict(zip(tested, holm([found[place].p or 0.0 for place in tested]), strict=True))
-    return [replace(one, p=values.get(place)) for place, one in enumerate(found)]
-
-
-def shifts(first: QuerySet[Trial], second: QuerySet[Trial]) -> tuple[TimeShift, ...]:
-    """Trial without queue, answered ones only."""
-    before, after = _times(first), _times(second)
-    return tuple(TimeShift(name, quantile_shift(before, after, q)) for name, q in QUANTILES)
+def simultaneous(found: Sequence[Compared]) -> list[Compared]:
+    """Return the same, each difference as one of all that could be tested."""
+    many = sum(one.difference is not None for one in found)
+    return [one.among(many) for one in found]
 
 
 def _times(trials: QuerySet[Trial]) -> list[float]:
-    found = trials.filter(ANSWERED).exclude(duration_ms=None).order_by("-pk")
-    return [time for time in found.values_list("duration_ms", flat=True)[:MOST_TIMES] if time is not None]
+    """Return how long each answered trial took, without queue."""
+    found = trials.filter(ANSWERED).exclude(duration_ms=None)
+    return [time for time in found.values_list("duration_ms", flat=True) if time is not None]

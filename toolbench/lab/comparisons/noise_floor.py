@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from toolbench.lab.comparisons.compare import Comparison, compare_runs
 from toolbench.lab.comparisons.compare_counts import Compared
+from toolbench.lab.comparisons.compare_figures import simultaneous
 from toolbench.lab.models import Run
 from toolbench.lab.runs.resending import AGAIN
 
@@ -23,11 +24,9 @@ def noise_floors(page: Comparison) -> tuple[NoiseFloor, ...]:
     """Of the runs on either side, the newest; without the comparison that is shown itself."""
     runs = sorted({*page.sides[0].run_ids, *page.sides[1].run_ids})
     shown = (page.sides[0].run_ids, page.sides[1].run_ids)
-    return tuple(
-        NoiseFloor(first, second, compare_runs(first, second, page.query))
-        for first, second in aa_pairs(runs)
-        if shown != ((first,), (second,))
-    )[:MOST]
+    pairs = [pair for pair in aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MOST]
+    found = simultaneous([compare_runs(first, second, page.query) for first, second in pairs])
+    return tuple(NoiseFloor(*pair, one) for pair, one in zip(pairs, found, strict=True))
 
 
 def aa_pairs(runs: list[int]) -> tuple[tuple[int, int], ...]:

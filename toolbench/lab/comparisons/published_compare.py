@@ -28,6 +28,5 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
         return None
     first, second = rows
     found = difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
-    p = found.p if found else None
-    whole = Compared(first.tool, second.tool, found, p, withheld=False, clustered=False)
+    whole = Compared(first.tool, second.tool, found, withheld=False, clustered=False)
     return PublishedComparison(published, (first, second), whole, needed_for(whole, query.points))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from toolbench.evals.published import CONTROL
-from toolbench.evals.statistics.differences import ALPHA, Stratum, exact_p
+from toolbench.evals.statistics.differences import Stratum, difference
 from toolbench.lab.counts.rates import Rate, rate_of
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
 
@@ -76,14 +76,15 @@ class Published:
 
     @property
     def not_told_apart(self) -> tuple[PublishedRow, ...]:
-        """One row for every lower count that the exact test cannot tell from the best, the highest first."""
+        """One row for every lower count that shows no difference from the best, the highest first."""
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
         return tuple(lower[k] for k in sorted(lower, reverse=True) if best and _alike(best.tool, lower[k].tool))
 
 
 def _alike(one: Rate, other: Rate) -> bool:
-    return exact_p([Stratum(one.k, one.n, other.k, other.n)]) > ALPHA
+    found = difference([Stratum(one.k, one.n, other.k, other.n)])
+    return found is None or not found.shown
 
 
 def get_published(target: int | None = None) -> Published | None:

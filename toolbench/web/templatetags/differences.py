@@ -2,39 +2,47 @@
 
 from django import template
 
-from toolbench.evals.statistics.differences import Difference
+from toolbench.evals.statistics.differences import ALPHA, Difference
 from toolbench.evals.statistics.quantile_texts import OPEN_BOUND
-from toolbench.evals.statistics.rounding import written
+from toolbench.evals.statistics.rounding import half_up, written
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.web.templatetags.figures import money
 
 register = template.Library()
 
 MINUS = "−"
+MOST_PLACES = 9
 
 
 @register.filter
 def points(fraction: float | None) -> str:
-    """A difference of shares in percentage points with its sign; empty for None."""
-    if fraction is None:
-        return ""
-    text = written(100 * abs(fraction), 1)
-    return text if text == "0.0" else f"{MINUS if fraction < 0 else '+'}{text}"
+    """Return a difference of shares in percentage points with its sign; empty for None."""
+    return "" if fraction is None else _signed(100 * fraction, 1)
 
 
 @register.filter
 def p_value(p: float | None) -> str:
+    """Return a p-value with as many places as it takes to stand on its own side of ALPHA."""
     if p is None:
         return ""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    if p < 0.001:
+        return "p < 0.001"
+    places = (more for more in range(3, MOST_PLACES) if (half_up(p, more) <= ALPHA) == (p <= ALPHA))
+    return f"p = {written(p, next(places, MOST_PLACES))}"
 
 
 @register.filter
 def signed_seconds(milliseconds: float | None) -> str:
     """Return a difference of times in seconds with its sign; `open` for a bound that does not exist."""
-    if milliseconds is None:
-        return OPEN_BOUND
-    return f"{MINUS if milliseconds < 0 else '+'}{abs(milliseconds) / 1000:.2f}"
+    return OPEN_BOUND if milliseconds is None else _signed(milliseconds / 1000, 2)
+
+
+def _signed(number: float, places: int) -> str:
+    """Return a number with its sign, and as many places more as it takes to tell it from 0."""
+    enough = next((more for more in range(places, MOST_PLACES) if half_up(abs(number), more)), None)
+    if enough is None:
+        return written(0.0, places)
+    return f"{MINUS if number < 0 else '+'}{written(abs(number), enough)}"
 
 
 @register.filter

@@ -1,0 +1,30 @@
+"""A figure as it is written stands on the same side as the figure itself."""
+
+from toolbench.web.templatetags.differences import p_value, points, signed_seconds
+
+
+def test_points_near_zero_keep_their_sign() -> None:
+    assert [points(one) for one in (0.0, 0.123, -0.05, 0.0003, -0.000004)] == [
+        "0.0",
+        "+12.3",
+        "−5.0",
+        "+0.03",
+        "−0.0004",
+    ]
+    assert points(1e-17) == "0.0"
+    assert points(None) == ""
+
+
+def test_p_value_near_its_limit_keeps_its_side() -> None:
+    assert [p_value(one) for one in (0.116, 0.05, 0.0502, 0.04998)] == [
+        "p = 0.116",
+        "p = 0.050",
+        "p = 0.0502",
+        "p = 0.050",
+    ]
+    assert p_value(0.050004) == "p = 0.050004"
+    assert p_value(0.0001) == "p < 0.001"
+
+
+def test_signed_seconds_near_zero_keep_their_sign() -> None:
+    assert [signed_seconds(one) for one in (0.0, 1500.0, -2.0, None)] == ["0.00", "+1.50", "−0.002", "open"]

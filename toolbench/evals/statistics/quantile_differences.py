@@ -1,0 +1,64 @@
+"""How far a quantile of one side's times lies from that of the other, with an interval that assumes no distribution."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import bdtr
+
+from toolbench.evals.statistics.combined_limits import Reals, difference_ends
+from toolbench.evals.statistics.differences import ALPHA
+from toolbench.evals.statistics.quantiles import Quantile, quantile
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileDifference:
+    """A quantile of the second side less that of the first.
+
+    Attributes:
+        low: end of the interval at 1 − ALPHA / `comparisons`, as is `high`; None where it is open.
+        first: the quantile of the first side.
+        second: the quantile of the second side.
+        comparisons: how many are shown together with this one.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    first: Quantile
+    second: Quantile
+    comparisons: int = 1
+
+    @property
+    def shown(self) -> bool:
+        """Return whether a difference is shown: whether the interval leaves out 0."""
+        return (self.low is not None and self.low > 0) or (self.high is not None and self.high < 0)
+
+
+def quantile_difference(
+    first: Sequence[float], second: Sequence[float], q: float, *, comparisons: int = 1
+) -> QuantileDifference | None:
+    """Return the difference of the quantile `q`; None while a side has no value.
+
+    The interval combines the distribution-free limits of both sides (`combined_limits.py`).
+    """
+    if not first or not second:
+        return None
+    one, other = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
+    ends = difference_ends(
+        lambda tails: _limits(one, q, tails), lambda tails: _limits(other, q, tails), ALPHA / comparisons
+    )
+    low, high = (end if math.isfinite(end) else None for end in ends)
+    before, after = (quantile(side, q) for side in (one, other))
+    return QuantileDifference(after.value - before.value, low, high, before, after, comparisons)
+
+
+def _limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
+    """Return the order statistics beyond which the quantile lies with the probability of each tail, at most; infinite
+    where there is none. The number of values up to the quantile is binomial."""
+    n = len(ordered)
+    up_to = bdtr(np.arange(n), n, q)
+    bounded = np.concatenate([[-math.inf], ordered, [math.inf]])
+    low, high = np.searchsorted(up_to, tails, side="right"), np.searchsorted(up_to, 1 - tails, side="left")
+    return bounded[low], bounded[high + 1]
