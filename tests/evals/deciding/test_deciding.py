@@ -34,8 +34,9 @@ def test_nobody_qualifying_is_said_with_what_would_tell() -> None:
     assert none.verdict == "none"
     assert none.leader is None
     assert none.sentence == (
-        "No clear winner: no configuration qualifies. a comes closest. 18 more trials would tell at the rate seen. "
-        "35 straight passes are needed for 90 %."
+        "No clear winner: no configuration qualifies. a comes closest to being the fastest. Not decided: delivered "
+        "58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would tell. The upper bound of its p95 is "
+        "open with 60 answers: it closes with 12 more trials."
     )
 
 

@@ -68,13 +68,11 @@ def test_bad_answers_are_not_blamed_on_delivery() -> None:
     assert names(stand(measured(50, 120, answered=110), RULE)) == ["success"]
 
 
-@pytest.mark.parametrize(
-    ("answers", "reason"), [(59, "a number from 60 on"), (60, "begins at 72"), (71, "begins at 72")]
-)
-def test_a_p95_that_cannot_be_told_is_not_told(answers: int, reason: str) -> None:
+@pytest.mark.parametrize(("answers", "more"), [(40, "32 more trials"), (60, "12 more trials"), (71, "1 more trial.")])
+def test_open_p95_bound_says_what_closes_it(answers: int, more: str) -> None:
     standing = stand(measured(answers, answers), Rule("fastest", 80, 20_000))
     assert names(standing) == ["p95-unknown"]
-    assert reason in standing.reasons[0].sentence
+    assert f"is open with {answers} answers: it closes with {more}" in standing.reasons[0].sentence
 
 
 def test_from_72_answers_on_the_upper_bound_of_p95_is_a_number() -> None:

@@ -6,8 +6,9 @@ import pytest
 from django.db.models import F
 
 from tests.factories import make_model, make_provider
-from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
+from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
 from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.fresh_trials import Unconfirmable
 from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.decisions.records import save_record
 from toolbench.lab.launching.launching import launch

@@ -3,8 +3,11 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
-from toolbench.lab.models import Cell, RunConfig
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
+from toolbench.lab.counts.cells import recompute
+from toolbench.lab.launching.launching import launch
+from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
+from toolbench.lab.planning.run_request import RunRequest
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +40,7 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     config = measured("vendor/a", 1)
     Cell.objects.update(saturated=1)
     text = owner_client.get("/decide/").content.decode()
-    assert "No configuration has the 60 answers" in text
+    assert "open with 1 answers" in text
     assert f">run {config.run_id} · settings" in text
     assert "trials measured while this machine was saturated: 1" in text
     RunConfig.objects.update(provider_kind="local")
@@ -59,3 +62,49 @@ def test_simulated_configurations_stay_under_demo_and_are_labelled(owner_client:
     demo = owner_client.get("/decide/?scope=demo").content.decode()
     assert "Simulated models: nothing here speaks of a real one." in demo
     assert "vendor/sim" in demo
+
+
+def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Client) -> None:
+    model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    SamplingProfile.objects.create(name="default")
+    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn"))
+    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
+    recompute([cell.pk for cell in run.cells.all()])
+    text = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
+    assert "it closes with 32 more trials" in text
+    assert "straight passes" not in text
+    assert "Plan 32 more trials" in text
+    asked = {"scope": "demo", "want": "fastest", "success": "90", "within": "20"}
+    planned = owner_client.post("/decide/more/", asked)
+    newest = Run.objects.latest("pk")
+    assert planned["Location"] == f"/runs/{newest.pk}/"
+    assert newest.trials.count() == 32
+    shown = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
+    assert f'href="/runs/{newest.pk}/">run {newest.pk}</a>' in shown
+    assert "Plan 32 more trials" not in shown
+    again = owner_client.post("/decide/more/", asked, follow=True).content.decode()
+    assert "Nothing was planned. No trials are missing now" in again
+    assert Run.objects.latest("pk") == newest
+
+
+def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None:
+    model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
+    SamplingProfile.objects.create(name="default")
+    request = RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn")
+    run = launch(request, agreed=1_000_000)
+    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
+    recompute([cell.pk for cell in run.cells.all()])
+    asked = {"want": "fastest", "success": "90", "within": "20"}
+    page = owner_client.post("/decide/more/", asked).content.decode()
+    assert "Confirm paid requests" in page
+    assert Run.objects.count() == 1
+    agreed = page.partition('name="agreed" value="')[2].partition('"')[0]
+    assert owner_client.post("/decide/more/", {**asked, "agreed": agreed})["Location"].startswith("/runs/")
+
+
+def test_cheapest_without_a_price_says_where_to_enter_one(owner_client: Client) -> None:
+    measured("vendor/a", 76)
+    text = owner_client.get("/decide/?want=cheapest").content.decode()
+    assert "No price is known of the one that was measured" in text
+    assert "toolbench/evals/data/prices.json" in text
+    assert "Only Example" in owner_client.get("/decide/?want=reliable").content.decode()

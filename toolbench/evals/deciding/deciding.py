@@ -11,12 +11,13 @@ from toolbench.evals.deciding.qualifying import (
     CHEAPEST,
     FASTEST,
     OPEN,
+    PRICES,
     REFUSED,
+    RELIABLE,
     Measured,
     Rule,
     Span,
     Standing,
-    more_delivered,
     stand,
     straight_passes,
 )
@@ -29,11 +30,21 @@ _ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
+class More:
+    """The trials that would tell: `each` of every scenario, `total` in all, for each of `standings`."""
+
+    standings: tuple[Standing, ...]
+    each: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
     unclear; confirm, the leader's trials may not decide (added by hand, or stopped when decided). `front` holds the
     keys of those that qualify, or would on fresh trials where none does, and that no other of them beats in everything.
-    `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh trials."""
+    `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh trials, as has one
+    with trials that were planned after looking. `more`: the trials that would tell, None where none would."""
 
     rule: Rule
     standings: tuple[Standing, ...]
@@ -42,10 +53,12 @@ class Decision:
     leader: Standing | None
     sentence: str
     chosen_among: int
+    more: More | None = None
 
     @property
     def to_confirm(self) -> bool:
-        return self.leader is not None and (self.chosen_among > 1 or self.leader.state == BY_HAND)
+        leader = self.leader
+        return leader is not None and (self.chosen_among > 1 or leader.state == BY_HAND or leader.measured.planned)
 
 
 def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
@@ -57,15 +70,18 @@ def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
         sentence = f"{by_hand[0].measured.label} would qualify, but not by such trials: only fresh ones may say so."
         return Decision(rule, standings, pareto(by_hand), CONFIRM, by_hand[0], sentence, len(standings))
     leader = able[0] if able else None
-    verdict, sentence = _verdict(able, standings, rule)
-    return Decision(rule, standings, pareto(able), verdict, leader, sentence, len(standings))
+    verdict, sentence, more = _verdict(able, standings, rule)
+    return Decision(rule, standings, pareto(able), verdict, leader, sentence, len(standings), more)
 
 
 def wanted(standing: Standing, rule: Rule) -> Span | None:
-    """The figure that is to be least: p95, or the cost of a delivered success. None where it is not known."""
+    """The figure that is to be least: p95, the cost of a delivered success, or the share that was not delivered. None
+    where it, or a bound of it, is not known."""
     p95 = standing.p95
     if rule.want == CHEAPEST:
         return standing.measured.cost
+    if rule.want == RELIABLE:
+        return Span(1 - standing.measured.delivered_pool.share, 1 - standing.high, 1 - standing.low)
     return Span(p95.value, p95.low, p95.high) if p95 and p95.low is not None and p95.high is not None else None
 
 
@@ -123,52 +139,88 @@ def cost_difference(first: Span, second: Span, *, comparisons: int = 1) -> Span:
 
 
 def _place(standing: Standing, rule: Rule) -> tuple[int, float, float]:
+    return _ORDER.index(standing.state), _value(standing, rule), -standing.low
+
+
+def _value(standing: Standing, rule: Rule) -> float:
+    """The figure that is to be least, also where a bound of it is open; infinite where it is not known."""
+    if not standing.measured.tried:
+        return math.inf
+    if rule.want == FASTEST:
+        return standing.p95.value if standing.p95 else math.inf
     figure = wanted(standing, rule)
-    return _ORDER.index(standing.state), figure.value if figure else math.inf, -standing.low
+    return figure.value if figure else math.inf
 
 
 def _dollars(measured: Measured) -> float:
     return measured.cost.value if measured.cost else 0.0
 
 
-def _verdict(able: list[Standing], standings: tuple[Standing, ...], rule: Rule) -> tuple[str, str]:
+def _verdict(able: list[Standing], standings: tuple[Standing, ...], rule: Rule) -> tuple[str, str, More | None]:
     if not able:
-        return NONE, _nobody(standings, rule)
+        return NONE, *_nobody(standings, rule)
     leader, name = able[0], able[0].measured.label
     if len(able) == 1:
-        return ALONE, f"Only {name} qualifies.{_might_be_better(leader, standings, rule)}"
+        told, more = _might_be_better(leader, standings, rule)
+        return ALONE, f"Only {name} qualifies.{told}", more
     best = wanted(leader, rule)
     near = [(one, other) for one in able[1:] if (other := wanted(one, rule)) and best and other.low <= best.high]
     if not near or not best:
-        return CLEAR, f"{name} is {rule.want} of {len(able)} that qualify, and its interval lies apart from theirs."
+        sentence = f"{name} is {rule.goal} of {len(able)} that qualify, and its interval lies apart from theirs."
+        return CLEAR, sentence, None
     rival, other = near[0]
-    trials = min(one.measured.answered for one in (leader, rival))
-    more = more_to_part(best, other, trials)
-    tell = f"{more:,} more trials of each would tell" if more else "their figures are equal, so more trials may not"
-    return UNCLEAR, (
-        f"No clear winner: {name} is ahead, but its interval overlaps with that of {rival.measured.label}; {tell}."
+    return UNCLEAR, *_overlap((leader, best), (rival, other))
+
+
+def _overlap(leader: tuple[Standing, Span], rival: tuple[Standing, Span]) -> tuple[str, More | None]:
+    (ahead, best), (behind, other) = leader, rival
+    trials = min(one.measured.answered for one in (ahead, behind))
+    needed = more_to_part(best, other, trials)
+    scenarios = len(ahead.measured.delivery_parts)
+    each = math.ceil(needed / scenarios) if needed else 0
+    more = More((ahead, behind), each, each * scenarios) if each else None
+    tell = f"{more.total:,} more trials of each would tell" if more else "their figures are equal: more trials may not"
+    sentence = (
+        f"No clear winner: {ahead.measured.label} is ahead, but its interval overlaps with that of "
+        f"{behind.measured.label}; {tell}."
+    )
+    return sentence, more
+
+
+def _nobody(standings: tuple[Standing, ...], rule: Rule) -> tuple[str, More | None]:
+    """The best candidate for what is wanted, what it lacks, and the trials that would tell: `standings` begin with
+    those that are open, the best first."""
+    begun = "No clear winner: no configuration qualifies."
+    tried = [one for one in standings if one.measured.tried]
+    if not tried:
+        goal = written(rule.success)
+        return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %.", None
+    closest = tried[0]
+    if rule.want == CHEAPEST and not any(one.measured.cost for one in tried):
+        return f"{begun} {_no_price(tried)}", None
+    lacks = " ".join(reason.sentence for reason in closest.reasons)
+    return f"{begun} {closest.measured.label} comes closest to being the {rule.goal}. {lacks}", _more(closest)
+
+
+def _no_price(tried: list[Standing]) -> str:
+    who = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
+    return (
+        f"No price is known of {who} that was measured, so none can be called cheapest. A price that its provider does "
+        f"not name can be added to {PRICES}; or ask for the fastest or the most reliable."
     )
 
 
-def _nobody(standings: tuple[Standing, ...], rule: Rule) -> str:
-    goal = written(rule.success)
-    begun = "No clear winner: no configuration qualifies."
-    closest = max((one for one in standings if one.state == OPEN), key=lambda one: one.low, default=None)
-    needed = f"{straight_passes(rule.target)} straight passes are needed for {goal} %."
-    if closest is None:
-        return f"{begun} {needed}"
-    more = more_delivered(closest, rule)
-    told = f" {more:,} more trials would tell at the rate seen." if more else ""
-    return f"{begun} {closest.measured.label} comes closest.{told} {needed}"
+def _more(standing: Standing) -> More | None:
+    each, total = standing.missing_each, standing.missing
+    return More((standing,), each, total) if standing.state == OPEN and each and total else None
 
 
-def _might_be_better(leader: Standing, standings: tuple[Standing, ...], rule: Rule) -> str:
-    best = wanted(leader, rule)
+def _might_be_better(leader: Standing, standings: tuple[Standing, ...], rule: Rule) -> tuple[str, More | None]:
     undecided = [one for one in standings if one.state == OPEN]
-    better = [one for one in undecided if (figure := wanted(one, rule)) and best and figure.value < best.value]
+    better = [one for one in undecided if _value(one, rule) < _value(leader, rule)]
     if not better:
-        return ""
-    word = "faster" if rule.want == FASTEST else "cheaper"
-    more = more_delivered(better[0], rule)
-    told = f": {more:,} more trials would tell" if more else ""
-    return f" {better[0].measured.label} would be {word} and is not decided yet{told}."
+        return "", None
+    word = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
+    more = _more(better[0])
+    told = f": {more.total:,} more trials would tell" if more else ""
+    return f" {better[0].measured.label} would be {word} and is not decided yet{told}.", more

@@ -2,24 +2,26 @@
 may not be chosen. The checks are a table; each has a name that pages, exports and records use."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.evals.statistics import P95_LEAST, Quantile, Z, quantile
+from toolbench.evals.statistics import Quantile, Z, quantile
 from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import Pooled, more_to_clear, pool
+from toolbench.evals.statistics.pooling import Pooled, more_each, pool
+from toolbench.evals.statistics.quantiles import answers_until_closed
 from toolbench.evals.statistics.rounding import half_up, written
 
 REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
-CHEAPEST, FASTEST = "cheapest", "fastest"
-WANTS = (CHEAPEST, FASTEST)
+CHEAPEST, FASTEST, RELIABLE = "cheapest", "fastest", "reliable"
+WANTS = (CHEAPEST, FASTEST, RELIABLE)
+PRICES = "toolbench/evals/data/prices.json"
 MOST_PLACES = 4  # of a bound in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The cheapest or the fastest with at least `success` percent delivered and a p95 of at most `within_ms`, None for
-    no limit."""
+    """The cheapest, the fastest or the most reliable with at least `success` percent delivered and a p95 of at most
+    `within_ms`, None for no limit."""
 
     want: str = CHEAPEST
     success: float = 90.0
@@ -28,6 +30,11 @@ class Rule:
     @property
     def target(self) -> float:
         return self.success / 100
+
+    @property
+    def goal(self) -> str:
+        """Return what is wanted, as a sentence says it."""
+        return "most reliable" if self.want == RELIABLE else self.want
 
     @property
     def timed(self) -> bool:
@@ -51,7 +58,8 @@ class Measured:
     the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
     `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
     says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
-    `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking."""
+    `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking;
+    `planned`: the decision page planned some, after looking too, as a run of their own."""
 
     key: str
     label: str
@@ -69,6 +77,7 @@ class Measured:
     delivery: tuple[Part, ...] = ()
     given: tuple[Part, ...] = ()
     cost_from: str = ""
+    planned: bool = False
 
     @property
     def delivered(self) -> int:
@@ -89,17 +98,19 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may."""
+    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may. `each`: how many more of
+    every scenario would close an open one, None where they would not."""
 
     name: str
     kind: str
     sentence: str
+    each: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """A configuration before a rule. `low` and `high` bound delivered success, `given_low` success given an answer.
-    `p95` is None below 60 answers and for models that share this machine; its ends may be None."""
+    `p95` is None without an answer and for models that share this machine; its ends may be open."""
 
     measured: Measured
     low: float
@@ -114,6 +125,20 @@ class Standing:
         kinds = {reason.kind for reason in self.reasons}
         return next((kind for kind in (REFUSED, OPEN, BY_HAND) if kind in kinds), "qualified")
 
+    @property
+    def missing_each(self) -> int | None:
+        """Return how many more trials of every scenario, answered and at the shares seen, close everything that is
+        open; None where nothing is, or where trials would not close it."""
+        needed = [reason.each for reason in self.reasons if reason.kind == OPEN]
+        known = [each for each in needed if each is not None]
+        return max(known) if known and len(known) == len(needed) else None
+
+    @property
+    def missing(self) -> int | None:
+        """Return the same over all scenarios."""
+        each = self.missing_each
+        return None if each is None else each * len(self.measured.delivery_parts)
+
 
 Check = Callable[[Standing, Rule], str]
 
@@ -121,11 +146,14 @@ Check = Callable[[Standing, Rule], str]
 def stand(measured: Measured, rule: Rule) -> Standing:
     """A configuration with the reason of every check it does not pass."""
     delivered, given = measured.delivered_pool, measured.given_pool
-    timed = not measured.local and len(measured.times) >= P95_LEAST
-    p95 = quantile(measured.times, 0.95) if timed else None
+    p95 = quantile(measured.times, 0.95) if measured.times and not measured.local else None
     bare = Standing(measured, delivered.low, delivered.high, given.low, p95)
     found = [(name, kind, check(bare, rule)) for name, kind, check in CHECKS]
-    reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
+    reasons = tuple(
+        Reason(name, kind, sentence, MISSING[name](bare, rule) if name in MISSING else None)
+        for name, kind, sentence in found
+        if sentence
+    )
     return replace(bare, reasons=reasons)
 
 
@@ -146,9 +174,23 @@ def _beside(bound: float, target: float) -> str:
     return written(exact, next(places, MOST_PLACES))
 
 
-def more_delivered(standing: Standing, rule: Rule) -> int | None:
-    """Trials that would lift the lower bound at the share seen; None where that share never would."""
-    return more_to_clear(standing.measured.delivery_parts, rule.target, tried=standing.measured.tried)
+def _more_passes(standing: Standing, rule: Rule) -> int | None:
+    """Of every scenario, at the share seen."""
+    return more_each(standing.measured.delivery_parts, rule.target)
+
+
+def _more_answers(standing: Standing, rule: Rule) -> int | None:
+    """Of every scenario, so that p95 has both bounds."""
+    answers = answers_until_closed(0.95, len(standing.measured.times))
+    return math.ceil(answers / len(standing.measured.delivery_parts))
+
+
+def _in_all(each: int, measured: Measured) -> str:
+    """How many trials that is: `8 more trials (2 of each scenario)`."""
+    scenarios = len(measured.delivery_parts)
+    total = each * scenarios
+    trials = f"{total:,} more trial{'' if total == 1 else 's'}"
+    return f"{trials} ({each:,} of each scenario)" if scenarios > 1 else trials
 
 
 def _nothing(standing: Standing, rule: Rule) -> str:
@@ -198,10 +240,13 @@ def _undecided(standing: Standing, rule: Rule) -> str:
     if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
         return ""
     begun = f"Not decided: delivered {counted(measured, rule)} %, and {goal} % lies inside."
+    each = _more_passes(standing, rule)
+    if each is None:
+        return f"{begun} At the share seen no number of trials would lift its lower bound to {goal} %."
+    told = f"{begun} {_in_all(each, measured)} at this rate would tell"
     if measured.delivered == measured.tried and not measured.delivered_pool.error:
-        return f"{begun} {straight_passes(rule.target)} straight passes are needed for {goal} %."
-    more = more_delivered(standing, rule)
-    return f"{begun} {more:,} more trials at this rate would tell." if more else f"{begun} It stands on the line."
+        return f"{told}: {straight_passes(rule.target)} straight passes are needed for {goal} %."
+    return f"{told}."
 
 
 def _local(standing: Standing, rule: Rule) -> str:
@@ -212,25 +257,34 @@ def _local(standing: Standing, rule: Rule) -> str:
 def _p95_unknown(standing: Standing, rule: Rule) -> str:
     if not rule.timed or standing.measured.local or not standing.measured.answered:
         return ""
-    answers = len(standing.measured.times)
-    if standing.p95 is None:
-        return f"Its p95 cannot be told from {answers} answers: it is a number from {P95_LEAST} on."
-    if standing.p95.high is None:
-        return f"The upper bound of its p95 cannot be told from {answers} answers: it begins at 72."
-    return ""
+    p95, answers = standing.p95, len(standing.measured.times)
+    if p95 is None:
+        return "Its p95 is not known: no answer has a time."
+    if not p95.is_open or _slow(standing, rule):
+        return ""
+    each = _more_answers(standing, rule) or 0
+    told = _in_all(each, standing.measured)
+    return f"The upper bound of its p95 is open with {answers} answers: it closes with {told}."
 
 
 def _slow(standing: Standing, rule: Rule) -> str:
+    """The upper bound lies above the limit, or the lower one does while the upper one is open."""
     p95, limit = standing.p95, rule.within_ms
-    if p95 is None or p95.high is None or limit is None or p95.high <= limit:
+    if p95 is None or limit is None:
         return ""
-    return f"Too slow: p95 {written(p95.value / 1000, 1)} s, upper bound {written(p95.high / 1000, 1)} s."
+    value, goal = written(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
+    if p95.high is not None and p95.high > limit:
+        return f"Too slow: p95 {value} s, upper bound {written(p95.high / 1000, 1)} s; {goal}."
+    if p95.high is None and p95.low is not None and p95.low > limit:
+        return f"Too slow: p95 {value} s, lower bound {written(p95.low / 1000, 1)} s; {goal}."
+    return ""
 
 
 def _no_cost(standing: Standing, rule: Rule) -> str:
     unknown = rule.want == CHEAPEST and standing.measured.cost is None
     why = f" ({standing.measured.cost_from})" if standing.measured.cost_from else ""
-    return f"What it costs is not known{why}, so it cannot be called cheapest." if unknown else ""
+    where = f"A price that its provider does not name can be added to {PRICES}."
+    return f"What it costs is not known{why}, so it cannot be called cheapest. {where}" if unknown else ""
 
 
 def _by_hand(standing: Standing, rule: Rule) -> str:
@@ -261,3 +315,8 @@ CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("by-hand", BY_HAND, _by_hand),
     ("stopped", BY_HAND, _stopped),
 )
+
+MISSING: Mapping[str, Callable[[Standing, Rule], int | None]] = {
+    "undecided": _more_passes,
+    "p95-unknown": _more_answers,
+}

@@ -133,7 +133,7 @@ RULES: tuple[RecommendationRule, ...] = (
     RecommendationRule(
         "slow",
         CONDITIONAL,
-        "The upper bound of p95 lies above the limit; p95 is a number only from 60 answers on.",
+        "The upper bound of p95 lies above the limit; that bound exists from 72 answers on.",
         lambda tried, target: bool(tried.limit and tried.p95_high and tried.p95_high > tried.limit),
         lambda tried, target: f"Its p95 may be {written((tried.p95_high or 0) / 1000, 1)} s, above the limit.",
     ),

@@ -27,7 +27,7 @@ FIXED = Stopping()
 class Part:
     """`k` of `n` of one scenario, in independent trials. `clustered`: there were more, which hang together."""
 
-    k: int
+    k: float
     n: int
     stopping: Stopping = FIXED
     clustered: bool = False

@@ -10,6 +10,7 @@ from toolbench.evals.statistics.shares import clopper_pearson, more_trials_to_cl
 
 _MOST_TIMES = 4096  # as many trials as there are: further is not looked
 _HALVINGS = 24
+_MOST_EACH = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def pool(parts: Sequence[Part]) -> Pooled:
     error = together(part.stopping for part in tried).error
     if error is not None:
         share_of_error = error / len(tried)
-        ends = [interval(part.k, part.n, part.stopping.within(share_of_error)) for part in tried]
+        ends = [interval(int(part.k), part.n, part.stopping.within(share_of_error)) for part in tried]
         low, high = (sum(end) / len(tried) for end in zip(*ends, strict=True))
         return Pooled(k / n, low, high, k, n, error=error)
     exact = any(part.clustered for part in tried)
@@ -56,6 +57,34 @@ def more_to_clear(parts: Sequence[Part], target: float, *, tried: int) -> int | 
         return None if more is None else math.ceil(more * tried / pooled.n)
     times = _times_to_clear(parts, target)
     return None if times is None else math.ceil((times - 1) * tried)
+
+
+def more_each(parts: Sequence[Part], target: float) -> int | None:
+    """Return how many more trials of every scenario, independent ones at the shares seen, lift the lower bound to
+    `target`, a fraction; None where they never would. A scenario that was not tried is taken to pass."""
+    pooled = pool(parts)
+    if not pooled.n or pooled.share <= target:
+        return None
+
+    def clears(more: int) -> bool:
+        return pool([_with_more(part, more) for part in parts]).low >= target
+
+    low, high = -1, 0
+    while not clears(high):
+        low, high = high, 2 * high + 1
+        if high > _MOST_EACH:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if clears(middle) else (middle, high)
+    return high
+
+
+def _with_more(part: Part, more: int) -> Part:
+    """Return the part with `more` trials at its own share; whole passes, rounded down, where it never ended."""
+    n = part.n + more
+    k = n * part.k / part.n if part.n else n
+    return Part(math.floor(k) if part.stopping.error is not None else k, n, part.stopping, part.clustered)
 
 
 def _effective(parts: Sequence[Part]) -> tuple[float, float]:

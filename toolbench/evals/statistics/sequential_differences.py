@@ -59,7 +59,7 @@ def _furthest(parts: Sequence[Part], weights: Sequence[float], alpha: float) -> 
 
 
 def _log_mixtures(parts: Sequence[Part]) -> float:
-    return sum(log_mixture(part.k, part.n) for part in parts)
+    return sum(log_mixture(int(part.k), part.n) for part in parts)
 
 
 def _log_likelihood(parts: Sequence[Part], rates: Sequence[float]) -> float:

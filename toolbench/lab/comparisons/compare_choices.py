@@ -48,7 +48,7 @@ def _distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 def _again(runs: Iterable[Run]) -> Iterable[Offer]:
     for run in runs:
-        if run.repeat_of_id:
+        if run.repeat_of_id and run.purpose != "decide":
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
             yield Offer(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
 

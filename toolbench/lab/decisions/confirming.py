@@ -1,8 +1,7 @@
 """Confirming a decision: the leader alone, tried again on fresh instances and seeds; only that result is reported."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -10,19 +9,14 @@ from django.db import transaction
 
 from toolbench.evals.deciding.qualifying import Rule, Standing, stand, straight_passes
 from toolbench.evals.statistics import more_trials_to_clear
+from toolbench.lab.decisions.fresh_trials import MOST_TRIALS, Asked, Unconfirmable, fresh_request
 from toolbench.lab.decisions.measured import CONFIRMATION, run_measured
 from toolbench.lab.decisions.records import frozen_standing, leader_row
-from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
-from toolbench.lab.models import DecisionRecord, Run, RunConfig
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.models import DecisionRecord, Run
+from toolbench.lab.planning.run_request import RunRequest
 
 UPPER_P95 = 72  # answers; fewer leave p95 without an upper bound
-MOST_TRIALS = 2000
-
-
-class Unconfirmable(Exception):
-    """A confirmation that cannot be had now; its text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +64,9 @@ def confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
     row = leader_row(record)
     if row is None:
         raise Unconfirmable("The record has no leader, so there is nothing to confirm.")
-    config = RunConfig.objects.select_related("run").filter(pk=row["config_id"]).first()
-    if config is None or config.model_id is None:
-        raise Unconfirmable("Its model or its run was deleted, so it cannot be tried again.")
-    choice = ConfigChoice(
-        config.model_id, config.profile, config.strategy, config.method, config.examples, config.stream
-    )
-    request = replace(
-        RunRequest.from_json(config.run.request),
-        title=f"Confirms decision {record.pk}: {record.title}"[:200],
-        configs=(choice,),
-        scenarios=tuple(row["scenarios"]),
-        trials=trials,
-        tool_use_mode=config.tool_use_mode,
-        instance_kind=config.run.instance_kind,
-        seed=None,
-        until={},
-        purpose=CONFIRMATION,
-    )
-    _check_settings(request, row)
-    return request
+    title = f"Confirms decision {record.pk}: {record.title}"
+    asked = Asked((row["config_id"],), (row["settings"],), tuple(row["scenarios"]), trials)
+    return fresh_request(asked, title=title, purpose=CONFIRMATION)
 
 
 def get_confirmation(record: DecisionRecord) -> Confirmation | None:
@@ -109,15 +86,3 @@ def keep(record: DecisionRecord) -> None:
         raise Unconfirmable("The confirmation has not ended yet: nothing was kept.")
     row: dict[str, Any] = frozen_standing(found.standing) | {"run_id": found.run.pk}
     DecisionRecord.objects.filter(pk=record.pk, confirmed__isnull=True).update(confirmed=row)
-
-
-def _check_settings(request: RunRequest, row: Mapping[str, Any]) -> None:
-    try:
-        plan = expand(request)
-    except LaunchRefused as refused:
-        raise Unconfirmable(f"It cannot be tried again: {refused}") from refused
-    if plan.configs[0].policy_hash != row["settings"]:
-        raise Unconfirmable(
-            "Its settings are not what they were (a preset, a profile or the provider has changed), so another "
-            "configuration would be confirmed. Measure and decide anew."
-        )

@@ -64,6 +64,14 @@ class DecidePage:
         return all(row.candidate.measured.local for row in self.rows)
 
     @property
+    def under_way(self) -> tuple[int, ...]:
+        """Return the runs in which trials of the configurations that are not decided are still to come."""
+        more = self.decision.more
+        keys = {one.measured.key for one in more.standings} if more else set()
+        rows = (row.candidate for row in self.rows if row.standing.measured.key in keys)
+        return tuple(sorted({one.run_ids[-1] for one in rows if one.to_come}))
+
+    @property
     def simulated(self) -> bool:
         return any(row.candidate.simulated for row in self.rows)
 

@@ -19,6 +19,7 @@ from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 
 CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
+MORE = "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
 KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",
@@ -47,6 +48,11 @@ class Candidate:
     @property
     def config_id(self) -> int:
         return self.config_ids[-1]
+
+    @property
+    def to_come(self) -> int:
+        """Return how many of its trials wait or run."""
+        return self.tally.queued + self.tally.running
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
     """Simulated runs are only in scope under demo, imported ones only where they are named."""
     cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
     own = {"run__simulated": query.demo, "run__imported": False}
-    cells = cells.filter(run_id__in=query.runs) if query.scope == "runs" else cells.filter(**own)
+    chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE, run__repeat_of__in=query.runs)
+    cells = cells.filter(chosen) if query.scope == "runs" else cells.filter(**own)
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     return cells
@@ -139,6 +146,7 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
         simulated=ArrayAgg("run__simulated", distinct=True),
         versions=ArrayAgg("scenario_version", distinct=True),
         engines=ArrayAgg("run__engine_version", distinct=True),
+        purposes=ArrayAgg("run__purpose", distinct=True),
         first=Min("run__created_at"),
         last=Max("run__created_at"),
     )
@@ -192,6 +200,7 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], figures: _Tria
         delivery=delivery,
         given=given,
         cost_from=cost_from,
+        planned=any(MORE in line["purposes"] for line in lines),
     )
     return Candidate(
         measured=measured,
@@ -243,6 +252,8 @@ def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
         yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
     if tally.saturated:
         yield f"trials measured while this machine was saturated: {tally.saturated}"
+    if any(MORE in line["purposes"] for line in lines):
+        yield "trials planned here, after looking, take part"
     if tally.queued or tally.running:
         yield f"trials still to come: {tally.queued + tally.running}"
 

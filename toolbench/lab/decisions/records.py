@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
-from toolbench.evals.deciding.qualifying import Span, Standing
+from toolbench.evals.deciding.qualifying import Rule, Span, Standing
 from toolbench.evals.statistics.pooling import Pooled
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.export_table import ExportTable
@@ -21,7 +21,7 @@ from toolbench.lab.planning.plain_text import plain
 COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
-    "simulated",
+    "simulated", "missing_trials",
 )  # fmt: skip
 FEWEST = "none qualifies"
 
@@ -121,6 +121,7 @@ def frozen_standing(standing: Standing) -> dict[str, Any]:
         "cost": _span(measured.cost),
         "lost": dict(measured.lost),
         "by_hand": measured.by_hand,
+        "missing_trials": standing.missing,
     }
 
 
@@ -132,7 +133,7 @@ def export_record(record: DecisionRecord) -> ExportTable:
     )
     notes = (
         record.sentence,
-        f"Rule: {rule['want']}, delivered success at least {rule['success']:g} % (lower bound), {limit}.",
+        f"Rule: {Rule(rule['want']).goal}, delivered success at least {rule['success']:g} % (lower bound), {limit}.",
         f"Kept on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'nobody'}, engine {record.engine_version}.",
         *(("Simulated models: nothing here speaks of a real one.",) if record.simulated else ()),
         *((f"Confirmed on fresh trials: {_counts(record.confirmed)}.",) if record.confirmed else ()),
@@ -152,7 +153,7 @@ def _title(page: DecidePage) -> str:
     rule = page.decision.rule
     limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
     who = page.leader.candidate.model if page.leader else FEWEST
-    return f"{rule.want.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {who}"[:200]
+    return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {who}"[:200]
 
 
 def _frozen(row: DecideRow) -> dict[str, Any]:
@@ -190,5 +191,5 @@ def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...
         row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
-        row["simulated"],
+        row["simulated"], row.get("missing_trials"),
     )  # fmt: skip

@@ -34,7 +34,7 @@ class Run(models.Model):
     simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
     imported = models.BooleanField(default=False)  # tried elsewhere: in no scope but its own and where it is named
     origin = models.JSONField(default=dict, blank=True)  # of an imported run (lab/bundles/origin.py)
-    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, cli, …
+    purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, decide, cli, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # of instances and of sampling
     order_seed = models.BigIntegerField(default=0)  # of the block order

@@ -1,11 +1,19 @@
-"""Deciding: a rule over what was measured."""
+"""Deciding: a rule over what was measured, and the trials that would tell."""
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.decisions.decide_page import get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.fresh_trials import Unconfirmable
+from toolbench.lab.decisions.more_trials import get_offer, plan_more
+from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.charts import decide_chart, with_inline_styles
+from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
 
@@ -14,4 +22,21 @@ from toolbench.web.pages import page
 def show(request: HttpRequest) -> HttpResponse:
     """GET /decide/. The address holds scope, rule and filter."""
     shown = get_decide_page(DecideQuery.from_query(request.GET))
-    return page(request, "decide/show.html", {"page": shown, "query": shown.query, "chart": decide_chart(shown)})
+    context = {"page": shown, "query": shown.query, "chart": decide_chart(shown), "offer": get_offer(shown)}
+    return page(request, "decide/show.html", context)
+
+
+@require_POST
+def more(request: HttpRequest) -> HttpResponse:
+    """Plan the missing trials of a decision. What may have to be paid for is asked about first."""
+    query = DecideQuery.from_query(request.POST)
+    try:
+        run = plan_more(query, owner=owner_of(request), agreed=whole_number(request.POST.get("agreed", "")) or 0)
+    except (Unconfirmable, LaunchRefused) as refused:
+        messages.error(request, f"Nothing was planned. {refused}")
+    except ConfirmationNeeded as needed:
+        return page(request, "decide/pay.html", {"query": query, "needed": needed})
+    else:
+        messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
+        return redirect("run", run.pk)
+    return redirect(f"{reverse('decide')}?{query.query()}")

@@ -8,8 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.decisions.confirming import Unconfirmable, confirm, get_confirmation, keep, trials_wanted
+from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
 from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.fresh_trials import Unconfirmable
 from toolbench.lab.decisions.records import (
     differences,
     export_record,

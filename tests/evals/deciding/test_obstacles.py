@@ -1,0 +1,169 @@
+"""What stands between the best candidate and a decision: the sentence names it, for every goal, and counts right."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from toolbench.evals.deciding.deciding import Decision, decide
+from toolbench.evals.deciding.qualifying import CHECKS, WANTS, Measured, Rule, Span, Standing, stand
+from toolbench.evals.statistics.intervals import Part, Stopping
+
+CHEAP, DEAR = Span(0.001, 0.0009, 0.0011), Span(0.1, 0.09, 0.11)
+GOALS = {"cheapest": "cheapest", "fastest": "fastest", "reliable": "most reliable"}
+
+
+def measured(name: str = "A", passed: int = 100, tried: int = 100, **fields: Any) -> Measured:
+    answered = fields.setdefault("answered", tried)
+    fields.setdefault("times", [1000.0 + place for place in range(answered)])
+    fields.setdefault("cost", CHEAP)
+    return Measured(name, name, passed, tried, **fields)
+
+
+def with_passes(before: Measured, each: int) -> Measured:
+    """The same after `each` more passes of every scenario, as quick as those before."""
+    parts = tuple(Part(p.k + each, p.n + each, p.stopping, p.clustered) for p in before.delivery_parts)
+    more = each * len(parts)
+    times = [*before.times, *([before.times[0]] * more)]
+    return replace(
+        before, passed=before.passed + more, tried=before.tried + more, answered=before.answered + more, times=times,
+        delivery=parts,
+    )  # fmt: skip
+
+
+OBSTACLES: dict[str, tuple[Measured, str]] = {
+    "too few trials": (measured(passed=20, tried=20), "Not decided: delivered 20/20 [84–100] %, and 90 % lies inside."),
+    "open p95 bound": (measured(passed=40, tried=40), "p95 is open with 40 answers: it closes with 32 more trials."),
+    "interval around the target": (measured(passed=94), "Not decided: delivered 94/100 [88–97] %"),
+    "share below the target": (measured(passed=88), "At the share seen no number of trials would lift"),
+    "interval below the target": (measured(passed=50), "Passes too rarely: delivered 50/100 [40–60] %"),
+    "p95 over the limit": (measured(times=[30_000.0] * 100), "Too slow: p95 30.0 s, upper bound 30.0 s; the limit is"),
+    "p95 over the limit, open": (
+        measured(passed=40, tried=40, times=[30_000.0] * 40),
+        "Too slow: p95 30.0 s, lower bound 30.0 s; the limit is 20 s.",
+    ),
+    "infrastructure share": (
+        measured(passed=85, answered=85, lost=(("rate_limited", 15),)),
+        "Refused for delivery: 15 of 100 trials brought no answer (rate_limited × 15).",
+    ),
+    "distinct answers": (measured(repeating=True), "Its repeats gave the same answers"),
+    "another task": (measured(missing=("guard",)), "It was not tried on guard"),
+    "added by hand": (measured(by_hand=3), "3 of its trials were added by hand"),
+    "stopped when decided": (
+        measured(delivery=(Part(100, 100, Stopping(0.05)),)),
+        "went on until something was decided",
+    ),
+    "local model": (measured(local=True), "It shares this machine: its latency takes no part in decisions."),
+}
+
+
+@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> None:
+    candidate, words = OBSTACLES[name]
+    decision = decide([candidate], Rule(want))
+    told = decision.sentence
+    if decision.verdict == "confirm":
+        assert told == "A would qualify, but not by such trials: only fresh ones may say so."
+        told = " ".join(reason.sentence for reason in decision.standings[0].reasons)
+        assert decision.to_confirm
+    else:
+        assert told.startswith("No clear winner: no configuration qualifies. A comes closest to being the ")
+        assert f"being the {GOALS[want]}." in told
+    assert words in told
+    assert ("straight passes are needed" in told) == (name == "too few trials")
+
+
+def test_every_check_has_an_obstacle_in_the_table() -> None:
+    found = {reason.name for one, _ in OBSTACLES.values() for reason in stand(one, Rule("fastest")).reasons}
+    apart = {"nothing", "cost-unknown"}
+    assert found | apart == {name for name, _, _ in CHECKS}
+
+
+@pytest.mark.parametrize("want", WANTS)
+def test_nothing_tried_says_how_many_straight_passes(want: str) -> None:
+    nothing = measured(passed=0, tried=0, cost=None)
+    assert decide([nothing], Rule(want)).sentence.endswith("35 straight passes are needed for 90 %.")
+
+
+def test_cheapest_without_any_price_says_where_to_enter_one() -> None:
+    decision = decide([measured("A", cost=None), measured("B", cost=None)], Rule("cheapest"))
+    assert "No price is known of any of the 2 that was measured" in decision.sentence
+    assert "toolbench/evals/data/prices.json" in decision.sentence
+    assert decision.more is None
+
+
+def test_forty_of_forty_is_not_asked_for_straight_passes() -> None:
+    decision = decide([measured(passed=40, tried=40)], Rule("fastest"))
+    assert "straight passes" not in decision.sentence
+    assert decision.more
+    assert decision.more.total == 32
+
+
+def test_closest_is_the_best_for_the_goal_and_not_the_surest() -> None:
+    quick = measured("quick", 20, 20, cost=DEAR, times=[100.0] * 20)
+    cheap = measured("cheap", 30, 30, times=[5000.0] * 30)
+    sure = measured("sure", 62, 62, cost=Span(0.01, 0.009, 0.02), times=[9000.0] * 62)
+    closest = {want: decide([sure, cheap, quick], Rule(want, 95)).sentence for want in WANTS}
+    assert "quick comes closest to being the fastest" in closest["fastest"]
+    assert "cheap comes closest to being the cheapest" in closest["cheapest"]
+    assert "sure comes closest to being the most reliable" in closest["reliable"]
+
+
+def test_refused_ones_are_closest_only_where_nothing_is_open() -> None:
+    refused, undecided = measured("refused", 10, times=[1.0] * 100), measured("open", 94)
+    assert "open comes closest" in decide([refused, undecided], Rule("fastest")).sentence
+    assert "refused comes closest to being the fastest. Passes too" in decide([refused], Rule("fastest")).sentence
+
+
+SCENARIOS = [
+    measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)
+] + [
+    measured(passed=94), measured(passed=58, tried=60), measured(passed=93, tried=97),
+    measured(passed=40, tried=40, delivery=(Part(10, 10),) * 4),
+    measured(passed=57, tried=60, delivery=(Part(29, 30), Part(14, 15), Part(14, 15))),
+    measured(passed=44, tried=45, delivery=(Part(30, 30), Part(14, 15))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("candidate", SCENARIOS, ids=lambda one: f"{one.passed} of {one.tried}")
+def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: Measured) -> None:
+    rule = Rule(want, 90)
+    before = stand(candidate, rule)
+    assert before.state == "open"
+    assert before.missing_each
+    assert stand(with_passes(candidate, before.missing_each), rule).state == "qualified"
+    decision = decide([candidate], rule)
+    assert decision.more
+    assert (decision.more.each, decision.more.total) == (before.missing_each, before.missing)
+
+
+@pytest.mark.parametrize("passed", [1, 20, 34, 40, 71])
+def test_one_pass_fewer_than_missing_leaves_the_obstacle(passed: int) -> None:
+    for rule in (Rule("fastest", 90), Rule("fastest", 95), Rule("cheapest", 95, None)):
+        before: Standing = stand(measured(passed=passed, tried=passed), rule)
+        if before.missing_each:
+            assert stand(with_passes(before.measured, before.missing_each - 1), rule).state == "open"
+
+
+def test_a_share_that_would_never_do_plans_nothing() -> None:
+    assert decide([measured(passed=88)], Rule("fastest")).more is None
+
+
+def test_planned_trials_make_a_lone_leader_to_be_confirmed() -> None:
+    def decided(planned: bool) -> Decision:
+        return decide([measured(planned=planned)], Rule("fastest"))
+
+    assert decided(True).to_confirm
+    assert not decided(False).to_confirm
+
+
+def test_overlapping_leaders_plan_for_both() -> None:
+    parts = (Part(25, 25),) * 4
+    near = [measured(name, times=[base + n for n in range(100)], delivery=parts) for name, base in (("a", 3), ("b", 0))]
+    decision = decide(near, Rule("fastest"))
+    assert decision.more
+    assert [one.measured.key for one in decision.more.standings] == ["b", "a"]
+    assert decision.more.total == 4 * decision.more.each
+    assert f"{decision.more.total:,} more trials of each would tell" in decision.sentence
