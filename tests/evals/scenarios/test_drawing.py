@@ -1,7 +1,9 @@
 """Instances: equal for equal seeds, different otherwise, and in parity always in the first wording."""
 
+import hashlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
 
 EVERY = scenarios.all()
+VERSION_1 = json.loads((Path(__file__).parent / "data" / "draws_of_version_1.json").read_text(encoding="utf-8"))
 STATE = [scenario for scenario in EVERY if scenario.group == "tools"]
 
 
@@ -151,3 +154,15 @@ def test_three_seeds_in_a_row_cover_the_three_workspaces() -> None:
 def test_weather_asks_about_another_city_in_every_repeat() -> None:
     weather = scenarios.find("weather")
     assert len({weather.draw(seed, kind=PARITY).values["city"] for seed in range(1, 13)}) == 12
+
+
+@pytest.mark.parametrize("slug", VERSION_1)
+@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+def test_version_1_draws_the_same_bytes_per_seed(slug: str, kind: str) -> None:
+    digest = hashlib.sha256()
+    for seed in range(50):
+        one = scenarios.find(slug).draw(seed, kind=kind)
+        tools = [[tool.name, tool.description, tool.parameters, tool.exposed_to_model] for tool in one.tools]
+        told = [one.scenario, one.version, one.kind, one.seed, one.system, one.user_text, tools, one.layer, one.values]
+        digest.update(json.dumps(told, sort_keys=True).encode())
+    assert digest.hexdigest() == VERSION_1[slug][kind]

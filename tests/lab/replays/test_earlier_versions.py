@@ -1,0 +1,62 @@
+"""Runs that were made before scenarios had versions: they replay and are judged as then.
+
+The data are rows of two runs of simulated models, written at commit adb19c0: four personas × eight state scenarios ×
+native and text JSON × two drawn trials, and two personas × the published wording. Worker names are left out."""
+
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from toolbench.evals.judging import judging
+from toolbench.lab.models import Judgement, Run, Trial
+from toolbench.lab.replays.rejudging import get_judging_state, of_run, rejudge
+from toolbench.lab.replays.replaying import FIRST_JUDGING, replay
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"
+NAMED_RULES: dict[int, frozenset[str]] = {2: frozenset({"empty_final"})}
+"""By judging version: the failure classes that its rules newly give."""
+
+
+@pytest.fixture
+def before(transactional_db: None) -> list[Run]:
+    call_command("loaddata", str(BEFORE), verbosity=0)
+    return list(Run.objects.order_by("pk"))
+
+
+def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]) -> None:
+    replayed = list(replay(Trial.objects.order_by("pk").values_list("pk", flat=True)))
+
+    assert len(replayed) == 144
+    assert [one for one in replayed if one.never_sent or one.unknown_from is not None] == []
+    assert {one.version for one in replayed} == {1}
+    changed = [one for one in replayed if _verdict(one.columns) != _verdict(vars(one.trial))]
+    assert [one for one in changed if not _is_named(one.trial, one.columns)] == []
+
+
+def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> None:
+    for run in before:
+        stored = {trial.pk: trial for trial in run.trials.all()}
+        done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+
+        assert (done.unknown, done.unversioned) == (0, 0), done.sentence
+        assert done.judged + done.current == len(stored)
+        for trial in run.trials.all():
+            same = _verdict(vars(trial)) == _verdict(vars(stored[trial.pk]))
+            assert same or _is_named(stored[trial.pk], vars(trial)), trial
+        assert get_judging_state(run.pk).outdated == 0
+    assert set(Judgement.objects.values_list("scenario_version", flat=True)) <= {1}
+
+
+def _verdict(columns: object) -> tuple[object, ...]:
+    assert isinstance(columns, dict)
+    return tuple(columns[name] for name in ("outcome", "task_pass", "parity_pass", "failure_class", "category"))
+
+
+def _is_named(before: Trial, after: object) -> bool:
+    """Whether a newer judging version names the rule that changed the verdict."""
+    assert isinstance(after, dict)
+    newer = range(FIRST_JUDGING + 1, judging.VERSION + 1)
+    classes = frozenset[str]().union(*(NAMED_RULES.get(version, frozenset()) for version in newer))
+    return before.failure_class not in classes and after["failure_class"] in classes
