@@ -71,7 +71,7 @@ def _filled(row: JsonObject, found: Mapping[str, str], said: str) -> Errand | No
             return None
         values |= fact.groupdict()
     values |= {name: int(values[name]) for name in row.get("numbers", ()) if name in values}
-    calls = ((_text(call["tool"], values), _fill(call["arguments"], values)) for call in row["calls"])
+    calls = ((_text(call["tool"], values), fill(call["arguments"], values)) for call in row["calls"])
     named = tuple((name.replace(" ", "_"), arguments) for name, arguments in calls)
     return Errand(named, row.get("together", False), row.get("says", ""), values)
 
@@ -90,14 +90,14 @@ def pattern_of(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _fill(value: Any, values: JsonObject) -> Any:
+def fill(value: Any, values: JsonObject) -> Any:
     """A text that is nothing but a name becomes the value itself."""
     if isinstance(value, str):
         alone = NAME.fullmatch(value)
         return values[alone[1]] if alone else _text(value, values)
     if isinstance(value, list):
-        return [_fill(one, values) for one in value]
-    return {key: _fill(one, values) for key, one in value.items()} if isinstance(value, dict) else value
+        return [fill(one, values) for one in value]
+    return {key: fill(one, values) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _text(text: str, values: JsonObject) -> str:

@@ -1,5 +1,6 @@
-"""What a competent player would call for the task at hand: known as an errand, or read from the instructions (the
-examples written there in order), else the offered tool with values found in the question."""
+"""What a competent player would call for the task at hand: known as an errand or by the sentences of the instructions,
+or read from the instructions (the examples written there in order), else the offered tool with values found in the
+question."""
 
 import re
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from toolbench.providers.simulated.conversation import Conversation, json_object
 from toolbench.providers.simulated.errands import Errand, errand_of
 from toolbench.providers.simulated.guessing import guess_arguments, rank
 from toolbench.providers.simulated.knowledge import answer_plainly
+from toolbench.providers.simulated.known_tasks import known_messages
 from toolbench.providers.simulated.values import fill_arguments
 
 WORKSPACE_ID = re.compile(r"workspace_id=([\w-]+)")
@@ -28,6 +30,8 @@ def write_script(conversation: Conversation) -> Script:
     """The messages a perfect player sends, each a tuple of calls; empty when no tool is asked for."""
     if errand := errand_of(conversation):
         return _of_errand(errand, conversation)
+    if known := _known_task(conversation):
+        return known
     if written := _written_calls(conversation):
         return _messages(written, conversation)
     filled = _filled_call(conversation)
@@ -39,6 +43,17 @@ def _of_errand(errand: Errand, conversation: Conversation) -> Script:
     offered = {tool["name"] for tool in offered_tools(conversation)}
     calls = tuple(Call(name, arguments) for name, arguments in errand.calls if name in offered)
     return (calls,) if errand.together and conversation.parallel and calls else tuple((call,) for call in calls)
+
+
+def _known_task(conversation: Conversation) -> Script:
+    """The messages of a known task; () where one of its tools is not offered."""
+    given = WORKSPACE_ID.search(conversation.question)
+    messages = known_messages(conversation.instructions, given.group(1) if given else "")
+    offered = {tool["name"] for tool in offered_tools(conversation)} if messages else set()
+    if not all(name in offered for message in messages for name, _ in message):
+        return ()
+    script = tuple(tuple(Call(name, arguments) for name, arguments in message) for message in messages)
+    return script if conversation.parallel else tuple((call,) for message in script for call in message)
 
 
 def offered_tools(conversation: Conversation) -> tuple[JsonObject, ...]:
