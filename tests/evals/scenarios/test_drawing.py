@@ -15,6 +15,7 @@ from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
 EVERY = scenarios.all()
 VERSION_1 = json.loads((Path(__file__).parent / "data" / "draws_of_version_1.json").read_text(encoding="utf-8"))
 STATE = [scenario for scenario in EVERY if scenario.group == "tools"]
+SPELT_OUT = [scenarios.find(scenario.slug, 1) for scenario in STATE]  # with examples in the prompt
 
 
 def example_messages(instance: Instance) -> list[list[tuple[str, dict[str, object]]]]:
@@ -66,7 +67,7 @@ def test_facts_commit_is_never_shown_to_a_model(scenario: Scenario) -> None:
     assert "facts_commit" not in {tool.name for tool in exposed}
 
 
-@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("scenario", SPELT_OUT, ids=lambda scenario: scenario.slug)
 def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
     instance = scenario.draw(5)
     tools = {tool.name: tool for tool in instance.tools}
@@ -89,18 +90,18 @@ def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
 )
 @pytest.mark.parametrize("kind", [PARITY, DRAWN])
 def test_the_examples_are_complete_and_in_order(slug: str, shape: list[list[str]], kind: str) -> None:
-    messages = example_messages(scenarios.find(slug).draw(9, kind=kind))
+    messages = example_messages(scenarios.find(slug, 1).draw(9, kind=kind))
     assert [[name for name, _ in message] for message in messages] == shape
 
 
 def test_no_example_of_missing_workspace_id_passes_the_id() -> None:
-    messages = example_messages(scenarios.find("missing_workspace_id").draw(4))
+    messages = example_messages(scenarios.find("missing_workspace_id", 1).draw(4))
     assert all("workspace_id" not in arguments for message in messages for _, arguments in message)
 
 
 def test_the_long_example_is_over_the_limit_and_the_short_one_is_not() -> None:
     for slug in ("long_arguments_guard", "long_arguments_guard_uncapped"):
-        instance = scenarios.find(slug).draw(4)
+        instance = scenarios.find(slug, 1).draw(4)
         sizes = [len(json.dumps(arguments)) for message in example_messages(instance) for _, arguments in message]
         limit = instance.layer["max_tool_args_bytes"]
         assert [size > limit for size in sizes] == [False, True, False]
@@ -161,8 +162,37 @@ def test_weather_asks_about_another_city_in_every_repeat() -> None:
 def test_version_1_draws_the_same_bytes_per_seed(slug: str, kind: str) -> None:
     digest = hashlib.sha256()
     for seed in range(50):
-        one = scenarios.find(slug).draw(seed, kind=kind)
+        one = scenarios.find(slug, 1).draw(seed, kind=kind)
         tools = [[tool.name, tool.description, tool.parameters, tool.exposed_to_model] for tool in one.tools]
         told = [one.scenario, one.version, one.kind, one.seed, one.system, one.user_text, tools, one.layer, one.values]
         digest.update(json.dumps(told, sort_keys=True).encode())
     assert digest.hexdigest() == VERSION_1[slug][kind]
+
+
+@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> None:
+    for seed in range(30):
+        now, before = scenario.draw(seed), scenarios.find(scenario.slug, 1).draw(seed)
+        assert (now.version, before.version) == (2, 1)
+        assert (now.values, now.tools, now.user_text, now.layer) == (
+            before.values,
+            before.tools,
+            before.user_text,
+            before.layer,
+        )
+        assert now.system != before.system
+
+
+@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+def test_version_2_names_all_that_has_to_be_reached(scenario: Scenario) -> None:
+    for seed in range(30):
+        instance = scenario.draw(seed)
+        assert f"/draft/{instance.values['key']}" in instance.system
+        assert f'"{instance.values["value"]}"' in instance.system
+        assert instance.values["workspace_id"] in instance.user_text
+
+
+@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+def test_parity_wording_stays_version_1(scenario: Scenario) -> None:
+    assert scenario.draw(3, kind=PARITY) == scenarios.find(scenario.slug, 1).draw(3, kind=PARITY)
+    assert scenario.draw(3, kind=PARITY).version == 1

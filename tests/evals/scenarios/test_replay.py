@@ -1,4 +1,4 @@
-"""A perfect player, who sends exactly the examples of the prompt through the real loop, passes every scenario."""
+"""A perfect player, who sends the examples of version 1's prompt through the real loop, passes in every version."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.scenarios.test_drawing import STATE, example_messages
+from tests.evals.scenarios.test_drawing import SPELT_OUT, STATE, example_messages
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Ask, Ended, Execute, Outcome
 from toolbench.engine.loop.loop import LoopPlan, run_loop
@@ -69,12 +69,13 @@ def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> 
             return ended
 
 
-@pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("scenario", [*STATE, *SPELT_OUT], ids=lambda scenario: f"{scenario.slug}-{scenario.version}")
 @pytest.mark.parametrize("kind", [PARITY, DRAWN])
 def test_the_examples_of_the_prompt_pass_by_both_rules(scenario: Scenario, kind: str) -> None:
     instance = scenario.draw(3, kind=kind)
     workspace = scenario.open(instance)
-    verdict = scenario.judge(instance, play(instance, workspace, perfect_answers(instance)), workspace)
+    answers = perfect_answers(scenarios.find(scenario.slug, 1).draw(3, kind=kind))
+    verdict = scenario.judge(instance, play(instance, workspace, answers), workspace)
     assert (verdict.outcome, verdict.parity_pass, verdict.sentence) == ("pass", True, "")
     wanted = {"happy_path": None, "type_error_recovery": False}.get(scenario.slug, True)
     assert verdict.behaviour_seen is wanted

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from tests.lab.benches import work
+from tests.lab.simulations import persona, simulation, worked
 from toolbench.evals.judging import judging
-from toolbench.lab.models import Judgement, Run, Trial
+from toolbench.lab.models import Judgement, Run, Step, Trial
 from toolbench.lab.replays.rejudging import get_judging_state, of_run, rejudge
+from toolbench.lab.replays.replay_check import check_run
 from toolbench.lab.replays.replaying import FIRST_JUDGING, replay
+from toolbench.lab.runs.controlling import repeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"
@@ -47,6 +51,46 @@ def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> No
             assert same or _is_named(stored[trial.pk], vars(trial)), trial
         assert get_judging_state(run.pk).outdated == 0
     assert set(Judgement.objects.values_list("scenario_version", flat=True)) <= {1}
+
+
+def test_run_queued_before_upgrade_finishes_with_version_1(before: list[Run]) -> None:
+    drawn = before[0]
+    queued = drawn.trials.filter(config__model_name="reliable-70", index=2)
+    first = dict(queued.values_list("pk", "outcome"))
+    Step.objects.filter(trial__in=queued).delete()
+    queued.update(state=Trial.State.QUEUED, outcome="", verdict={}, execution=0, finished_at=None)
+    Run.objects.filter(pk=drawn.pk).update(state=Run.State.RUNNING, finished_at=None)
+
+    with simulation():
+        work(persona("reliable-70"))
+
+    drawn.refresh_from_db()
+    assert drawn.state == Run.State.FINISHED
+    done = Trial.objects.filter(pk__in=first)
+    assert dict(done.values_list("pk", "outcome")) == first
+    for step in Step.objects.filter(trial__in=done, kind=Step.Kind.EXCHANGE, ordinal=0).select_related("body"):
+        assert b"The whole exchange, message by message" in bytes(step.body.request)
+    assert check_run(drawn.pk).holds
+
+
+def test_launched_run_takes_the_newest_version_of_its_wording(db: None) -> None:
+    with simulation():
+        for kind, version in (("parity", 1), ("drawn", 2)):
+            run = worked(persona("perfect"), scenarios=("happy_path", "chat_only"), instance_kind=kind, trials=2)
+            cells = dict(run.cells.values_list("scenario", "scenario_version"))
+            assert cells == {"happy_path": version, "chat_only": 1}
+            assert set(run.trials.values_list("outcome", "scenario_version")) == {("pass", version), ("pass", 1)}
+            assert check_run(run.pk).holds
+            assert get_judging_state(run.pk).outdated == 0
+    again = repeat(before_upgrade(run).pk, owner=None)
+    assert set(again.trials.filter(scenario="happy_path").values_list("scenario_version", flat=True)) == {1}
+
+
+def before_upgrade(run: Run) -> Run:
+    """The run as if it had been launched with version 1."""
+    run.cells.filter(scenario="happy_path").update(scenario_version=1)
+    run.trials.filter(scenario="happy_path").update(scenario_version=1)
+    return run
 
 
 def _verdict(columns: object) -> tuple[object, ...]:

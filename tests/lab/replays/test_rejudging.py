@@ -11,6 +11,7 @@ from django.utils import timezone
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.evals import scenarios
 from toolbench.evals.judging import judging
+from toolbench.evals.scenarios import registry
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.cases.case_drafts import Draft, read_draft
 from toolbench.lab.cases.casework import add_case, edit_case, request_for
@@ -40,9 +41,11 @@ def run(scripted: ScriptedProvider) -> Run:
 
 @pytest.fixture
 def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The scenario no longer asks for two calls at once, and says so by its version."""
-    monkeypatch.setattr(scenarios.find(STRICT), "behaviour", "")
-    monkeypatch.setattr(scenarios.find(STRICT), "version", 2)
+    """Version 1 of the scenario is gone, and version 2, which took its place, does not ask for two calls at once."""
+    newest = scenarios.find(STRICT)
+    known = {one.slug: scenarios.versions(one.slug) for one in scenarios.all()}
+    monkeypatch.setattr(newest, "behaviour", "")
+    monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
     return run
 
 
@@ -179,7 +182,7 @@ def test_a_task_that_changed_cannot_be_judged_from_old_answers(corrected: Run, m
 def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scenarios.find(STRICT), "behaviour", "")
+    monkeypatch.setattr(scenarios.find(STRICT, 1), "behaviour", "")
 
     done = rejudge(of_run(run.pk).values_list("pk", flat=True))
 

@@ -50,6 +50,16 @@ def test_the_same_is_measured_of_streams(slug: str) -> None:
     assert_measured(Cell(slug, "happy_path", "production", stream=True))
 
 
+@pytest.mark.parametrize(
+    "slug", [slug for slug, persona in all_personas().items() if persona.rate in (0, 1) and slug not in NEEDS_PATIENCE]
+)
+def test_certain_rates_hold_where_several_calls_are_wanted(slug: str) -> None:
+    for scenario in ("partial_success_failure", "happy_path_parallel", "long_arguments_guard_uncapped"):
+        cell = Cell(slug, scenario, "production", kind=DRAWN)
+        (verdict,) = play_trials(cell, range(1))
+        assert (verdict.task_pass is True) == (published(cell) == 1), cell
+
+
 def test_several_streamed_calls_are_told_apart_without_their_indexes() -> None:
     for slug in ("stream-no-index", "stream-index-zero"):
         verdicts = play_trials(Cell(slug, "happy_path_parallel", stream=True), range(4))

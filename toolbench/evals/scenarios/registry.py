@@ -43,17 +43,34 @@ def all() -> tuple[Scenario, ...]:
     return (*(by_slug[slug] for slug in _CASE_STUDY), *own)
 
 
-def find(slug: str) -> Scenario:
-    """Raises KeyError for an unknown slug."""
-    known = _by_slug()
+def find(slug: str, version: int | None = None) -> Scenario:
+    """Return a scenario in its newest version, or in the one asked for.
+
+    An earlier version finishes, replays and judges the trials that were launched with it.
+
+    Raises:
+        KeyError: the slug, or this version of it, is unknown.
+    """
+    known = _versions()
     if slug not in known:
         raise KeyError(f"there is no scenario {slug}; there are {', '.join(known)}")
-    return known[slug]
+    if version is None:
+        return known[slug][0]
+    found = next((scenario for scenario in known[slug] if scenario.version == version), None)
+    if found is None:
+        raise KeyError(f"there is no version {version} of scenario {slug}")
+    return found
+
+
+def versions(slug: str) -> tuple[Scenario, ...]:
+    """Return every known version of a scenario, the newest first; () for an unknown slug."""
+    return _versions().get(slug, ())
 
 
 @cache
-def _by_slug() -> dict[str, Scenario]:
-    return {scenario.slug: scenario for scenario in all()}
+def _versions() -> dict[str, tuple[Scenario, ...]]:
+    earlier = state.load(state.SPELT_OUT)
+    return {one.slug: (one, *(old for old in earlier if old.slug == one.slug)) for one in all()}
 
 
 def groups() -> dict[str, tuple[Scenario, ...]]:

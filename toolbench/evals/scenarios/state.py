@@ -19,6 +19,8 @@ from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Work
 from toolbench.evals.workspace import StateWorkspace
 
 LONG_LETTERS = 300
+SPELT_OUT, TASK_ONLY = 1, 2
+"""Versions of the wording: the first ends with every call as JSON, the second tells the task only."""
 RULE = (
     "The run ends with a visible answer, and /draft/{key} is {value} in the workspace. "
     "What the answer says decides nothing."
@@ -27,8 +29,9 @@ RULE = (
 
 @dataclass(eq=False, slots=True)
 class StateScenario:
-    """One row of data/state_scenarios.json. Its parity instance sets /draft/foo to "bar", in the first wording of every
-    rule; a drawn one draws ids, key, value, wording, order of tools, other tools and a nonce."""
+    """One row of data/state_scenarios.json, in one version of its wording. Its parity instance sets /draft/foo to
+    "bar", in the first wording of every rule, and is version 1 for good; a drawn one draws ids, key, value, wording,
+    order of tools, other tools and a nonce. One seed draws the same values and tools in every version."""
 
     slug: str
     title: str
@@ -38,7 +41,7 @@ class StateScenario:
     layer: JsonObject = field(default_factory=dict)
     behaviour: str = ""
     big_letters: int = 0
-    version: int = 1
+    version: int = TASK_ONLY
     group: str = "tools"
     control: bool = False
     public: bool = True
@@ -48,14 +51,15 @@ class StateScenario:
 
     def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
         draw = Draw.of(self.slug, seed, plain=kind == PARITY)
+        version = SPELT_OUT if draw.plain else self.version
         values = _draw_values(draw)
         others = dict(draw.some(list(distractors().items()), most=2))
         return Instance(
             scenario=self.slug,
-            version=self.version,
+            version=version,
             kind=kind,
             seed=seed,
-            system=self._system(draw, values),
+            system=self._system(draw, values, version),
             user_text=fill(draw.choice(_texts()["user_text"]), values),
             tools=tuple(draw.shuffled([*state_tools(), *(tool for tool, _ in others.values())])),
             layer=dict(self.layer),
@@ -92,17 +96,22 @@ class StateScenario:
         )
         return judging.judge(case)
 
-    def _system(self, draw: Draw, values: JsonObject) -> str:
+    def _system(self, draw: Draw, values: JsonObject, version: int) -> str:
         texts = _texts()
-        sentences = [draw.choice(texts["rules"][name]) for name in self.rules]
-        rules = "\n".join(f"- {sentence}" if place else sentence for place, sentence in enumerate(sentences))
+        wordings = texts["rules"] if version == SPELT_OUT else texts["rules"] | texts["task_rules"]
+        sentences = [draw.choice(wordings[name]) for name in self.rules]
+        rules = fill(
+            "\n".join(f"- {sentence}" if place else sentence for place, sentence in enumerate(sentences)), values
+        )
+        if version != SPELT_OUT:
+            return str(rules)
         calls = [[texts["calls"][name] for name in message.split("+")] for message in self.messages]
-        return f"{fill(rules, values)}\n\n{example_block(texts['example_heading'], fill(calls, values), 'Done.')}"
+        return f"{rules}\n\n{example_block(texts['example_heading'], fill(calls, values), 'Done.')}"
 
 
-def load() -> tuple[StateScenario, ...]:
-    """The rows of the table, in its order."""
-    return tuple(StateScenario(**frozen_row(row)) for row in _texts()["scenarios"])
+def load(version: int = TASK_ONLY) -> tuple[StateScenario, ...]:
+    """Return the rows of the table in its order, in this version of their wording."""
+    return tuple(StateScenario(**frozen_row(row), version=version) for row in _texts()["scenarios"])
 
 
 def _texts() -> JsonObject:

@@ -51,7 +51,7 @@ def expand(request: RunRequest) -> Plan:
         if not config.method:
             skipped.append(Skipped(_named(choice, found), config.routing["reason"]))
             continue
-        kept, left_out = _cells(config, len(configs), found)
+        kept, left_out = _cells(request, config, len(configs), found)
         skipped += left_out
         if kept:
             configs.append(config)
@@ -160,7 +160,9 @@ def samples_at_zero(policy: Policy) -> bool:
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
 
 
-def _cells(config: PlannedConfig, place: int, found: LookedUp) -> tuple[list[PlannedCell], list[Skipped]]:
+def _cells(
+    request: RunRequest, config: PlannedConfig, place: int, found: LookedUp
+) -> tuple[list[PlannedCell], list[Skipped]]:
     kept: list[PlannedCell] = []
     skipped: list[Skipped] = []
     for scenario in found.scenarios:
@@ -173,11 +175,11 @@ def _cells(config: PlannedConfig, place: int, found: LookedUp) -> tuple[list[Pla
         if troubles and config.method in ("native", AUTO):
             skipped.append(Skipped(f"{config} × {scenario.slug}", troubles[0]))
             continue
-        kept.append(_cell(config, place, scenario, found))
+        kept.append(_cell(request, config, place, scenario, found))
     return kept, skipped
 
 
-def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp) -> PlannedCell:
+def _cell(request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp) -> PlannedCell:
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
@@ -186,7 +188,7 @@ def _cell(config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp
     return PlannedCell(
         config=place,
         scenario=scenario.slug,
-        scenario_version=scenario.version,
+        scenario_version=scenario.draw(0, kind=request.instance_kind).version,
         scenario_group=scenario.group,
         control=scenario.control,
         applicable=applicable,

@@ -23,16 +23,31 @@ Versioned = tuple[str, int]  # slug, version
 
 
 def find_scenario(slug: str, version: int | None = None) -> Scenario:
-    """Code in the version it has now; a case in this version, deleted or not, without one in its newest. Raises
-    KeyError. No query for code."""
-    code = _code().get(slug)
-    if code is not None:
-        return code
+    """Return a scenario in this version, without one in its newest. No query for code.
+
+    Code whose version is not known any more comes in its newest version: compare `version`. A case is found whether it
+    is deleted or not.
+
+    Raises:
+        KeyError: there is no such scenario, or no such version of a case.
+    """
+    code = scenarios.versions(slug)
+    if code:
+        return next((one for one in code if one.version == version), code[0])
     wanted = F("case__current") if version is None else version
     row = _versions().filter(case__slug=slug, number=wanted).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
     return scenario_of(row)
+
+
+def find_judging_scenario(slug: str, version: int) -> Scenario:
+    """Return what judges trials of this version now: code in the version that was tried, a case in its newest.
+
+    Raises:
+        KeyError: there is no such scenario.
+    """
+    return find_scenario(slug, version if scenarios.versions(slug) else None)
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
@@ -68,7 +83,7 @@ def frozen_cases(config_ids: Iterable[int]) -> Mapping[Versioned, Scenario]:
 
 
 def is_as_it_was(slug: str, version: int) -> bool:
-    """Whether what was tried then can be tried again: cases always, code while its version stands."""
+    """Whether what was tried then can be tried again: cases always, code while its version is known."""
     try:
         return find_scenario(slug, version).version == version
     except KeyError:

@@ -14,7 +14,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import judging
 from toolbench.lab.counts.cells import bring_up_to_date, mark_stale
 from toolbench.lab.models import Judgement, Run, Trial
-from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.planning.known_scenarios import find_judging_scenario
 from toolbench.lab.replays.replaying import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
 from toolbench.lab.steps.reclassifying import reclassify_trials
 
@@ -103,9 +103,9 @@ def of_scenario(slug: str) -> QuerySet[Trial]:
 def outdated(run_id: int) -> int:
     """How many finished trials of the run were judged by older versions than those of now."""
     now = Q()
-    for slug in of_run(run_id).order_by().values_list("scenario", flat=True).distinct():
-        if version := _version_now(slug):
-            now |= Q(scenario=slug) & _judged_by(Versions(version, judging.VERSION))
+    for slug, tried in of_run(run_id).order_by().values_list("scenario", "scenario_version").distinct():
+        if version := _version_now(slug, tried):
+            now |= Q(scenario=slug, scenario_version=tried) & _judged_by(Versions(version, judging.VERSION))
     judged = of_run(run_id).exclude(verdict={})
     return judged.exclude(now).count() if now else 0
 
@@ -215,8 +215,9 @@ def _judged_by(versions: Versions) -> Q:
     return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & said)
 
 
-def _version_now(slug: str) -> int | None:
+def _version_now(slug: str, tried: int) -> int | None:
+    """Return the version that judges trials of version `tried` now; None where the scenario is gone."""
     try:
-        return find_scenario(slug).version
+        return find_judging_scenario(slug, tried).version
     except KeyError:
         return None

@@ -20,7 +20,7 @@ from toolbench.evals.judging import failures
 from toolbench.evals.judging.judging import without_tools
 from toolbench.evals.trials import Scenario, Verdict
 from toolbench.lab.models import Judgement, Step, Trial
-from toolbench.lab.planning.known_scenarios import find_scenario
+from toolbench.lab.planning.known_scenarios import find_judging_scenario, find_scenario
 from toolbench.lab.steps.facts import load
 from toolbench.lab.steps.figures import AnyStep, Drive, trial_columns
 from toolbench.lab.trials.claiming import ClaimedTrial
@@ -96,9 +96,10 @@ class _Terms:
 
 def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool = False) -> Iterator[Replayed]:
     """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
-    was frozen. The scenario judges in the version by which the trial is judged now; with `anew` the scenario as it is
-    now is played and judges, whatever version was launched; where it would have shown the model something else, the
-    end is unknown. To be called in a thread without an event loop."""
+    was frozen. The scenario judges in the version by which the trial is judged now; with `anew` what judges trials of
+    that version now is played and judges: a case in its newest version, code in the version that was launched while
+    that is known. Where it would have shown the model something else, the end is unknown. To be called in a thread
+    without an event loop."""
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
     for start in range(0, len(wanted), BATCH):
@@ -112,8 +113,8 @@ def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool
 
 
 def _scenarios_now(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """Code as it is, cases in their newest version; what is not there any more is left out."""
-    return _by_trial({trial.pk: (trial.scenario, None) for trial in trials})
+    """What judges them now, by trial; what is not there any more is left out."""
+    return _by_trial({trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, find_judging_scenario)
 
 
 def _scenarios_that_judged(trials: Sequence[Trial]) -> dict[int, Scenario]:
@@ -121,15 +122,15 @@ def _scenarios_that_judged(trials: Sequence[Trial]) -> dict[int, Scenario]:
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
     wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_JUDGED_BY)}
-    return {pk: one for pk, one in _by_trial(wanted).items() if one.version == wanted[pk][1]}
+    return {pk: one for pk, one in _by_trial(wanted, find_scenario).items() if one.version == wanted[pk][1]}
 
 
-def _by_trial(wanted: Mapping[int, tuple[str, int | None]]) -> dict[int, Scenario]:
-    """The scenario in that version, None for its newest, by trial."""
-    found: dict[tuple[str, int | None], Scenario] = {}
+def _by_trial(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
+    """The scenario that `find` gives for slug and version, by trial."""
+    found: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(wanted.values()):
         with suppress(KeyError):
-            found[slug, version] = find_scenario(slug, version)
+            found[slug, version] = find(slug, version)
     return {pk: found[asked] for pk, asked in wanted.items() if asked in found}
 
 

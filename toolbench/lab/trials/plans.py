@@ -174,13 +174,7 @@ def server_of(to: Reach, service: str) -> ServiceAddress | None:
 
 def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
     """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
-    case = config.cases.get((trial.scenario, trial.scenario_version))
-    scenario = case or scenarios.find(trial.scenario)
-    if scenario.version != trial.scenario_version:
-        raise ScenarioChanged(
-            f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
-            f"{scenario.version} now. Launch a new run."
-        )
+    scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _code(trial)
     instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
     endpoint = endpoint_of(to, config.service, config.model_name)
     endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
@@ -198,6 +192,17 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
         further=instance.further,
     )
     return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, server_of(to, config.service))
+
+
+def _code(trial: ClaimedTrial) -> Scenario:
+    """Return the code in the version that was launched. Raises ScenarioChanged, and KeyError for an unknown slug."""
+    known = [one.version for one in scenarios.versions(trial.scenario)]
+    if known and trial.scenario_version not in known:
+        raise ScenarioChanged(
+            f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
+            f"{known[0]} now. Launch a new run."
+        )
+    return scenarios.find(trial.scenario, trial.scenario_version)
 
 
 def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
