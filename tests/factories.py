@@ -72,6 +72,7 @@ def make_trial(cell: Cell, outcome: str = "pass", **fields: Any) -> Trial:
         "block": index,
         "position": cell.run.trials.count(),
         "scenario": cell.scenario,
+        "scenario_version": cell.scenario_version,
         "instance_kind": cell.instance_kind,
         "instance_seed": index,
         "seed": index,

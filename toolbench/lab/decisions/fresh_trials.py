@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from toolbench.lab.launching.expansion import expand
-from toolbench.lab.models import RunConfig
+from toolbench.lab.models import Cell, RunConfig
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
 
 MOST_TRIALS = 2000
@@ -67,4 +67,11 @@ def _check_settings(request: RunRequest, configs: list[RunConfig], settings: tup
         raise Unconfirmable(
             "Its settings are not what they were (a preset, a profile or the provider has changed), so another "
             "configuration would be tried. Measure and decide anew."
+        )
+    tried = set(Cell.objects.filter(config__in=configs).values_list("scenario", "scenario_version"))
+    known = {scenario for scenario, _ in tried}
+    now = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in known}
+    if changed := sorted({scenario for scenario, _ in now - tried}):
+        raise Unconfirmable(
+            f"A newer version of {', '.join(changed)} is launched now: that is another task. Measure and decide anew."
         )

@@ -14,6 +14,7 @@ from toolbench.lab.counts.cells import ANSWERED, FAR_APART
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.groups import usual_first
 from toolbench.lab.counts.instances import MetAgain, ScenarioCount, count_scenarios, find_met_again, part_of
+from toolbench.lab.counts.scenario_versions import find_earlier, leave_out, say_left_out
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
@@ -66,11 +67,14 @@ class CandidatePool:
 
 
 def get_pool(query: DecideQuery) -> CandidatePool:
-    """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations."""
+    """Eight queries, whatever the number of runs. Controls take no part, nor do confirmations, nor earlier versions of
+    a scenario."""
     cells = scope_cells(query)
     groups = _groups(cells)
     group = query.group if query.group in groups else (groups[0] if groups else "")
-    lines = _lines(cells.filter(scenario_group=group, control=False))
+    of_group = cells.filter(scenario_group=group, control=False)
+    earlier = find_earlier(of_group)
+    lines = _lines(leave_out(of_group, earlier))
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         by_key[tuple(line[name] for name in KEY)].append(line)
@@ -78,7 +82,8 @@ def get_pool(query: DecideQuery) -> CandidatePool:
     figures = _trial_figures(trials)
     everything = {line["scenario"] for line in lines}
     found = tuple(_candidate(some, everything, figures) for some in by_key.values())
-    return CandidatePool(found, group, groups, _cautions(found, lines))
+    left_out = (say_left_out([one.token for one in earlier]),) if earlier else ()
+    return CandidatePool(found, group, groups, (*left_out, *_cautions(found, lines)))
 
 
 def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
@@ -144,7 +149,6 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
         run_ids=ArrayAgg("run_id", distinct=True),
         canonicals=ArrayAgg("config__canonical", distinct=True),
         simulated=ArrayAgg("run__simulated", distinct=True),
-        versions=ArrayAgg("scenario_version", distinct=True),
         engines=ArrayAgg("run__engine_version", distinct=True),
         purposes=ArrayAgg("run__purpose", distinct=True),
         first=Min("run__created_at"),
@@ -244,8 +248,6 @@ def _label(line: Mapping[str, Any]) -> str:
 
 
 def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
-    if any(len(line["versions"]) > 1 for line in lines):
-        yield "pools versions of a scenario"
     if len({one for line in lines for one in line["engines"]}) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:

@@ -67,6 +67,7 @@ class Cluster:
     signature: str
     cause: WireCause | None
     scenario: str
+    version: int  # of the scenario; versions are never one cluster
     place: str
     count: int
     runs: int
@@ -201,13 +202,13 @@ def _behind(query: FailuresQuery, **fields: Any) -> str:
 def _clusters(query: FailuresQuery) -> tuple[Cluster, ...]:
     """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
     bad = _in_scope(Trial.objects.filter(~Q(cause="")).exclude(cause_signature=""), query)
-    counted = bad.values("cause_signature").annotate(
+    counted = bad.values("cause_signature", "scenario_version").annotate(
         count=Count("pk"),
         runs=Count("run_id", distinct=True),
         first_seen=Min("finished_at"),
         exemplar=Min("pk"),
     )
-    lines = list(counted.order_by("-count", "cause_signature")[:MOST_CLUSTERS])
+    lines = list(counted.order_by("-count", "cause_signature", "scenario_version")[:MOST_CLUSTERS])
     ids = [line["exemplar"] for line in lines]
     exemplars = Trial.objects.only("sentence", "scenario", "cause").in_bulk(ids)
     nearest = nearest_passes(ids)
@@ -220,6 +221,7 @@ def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, neares
         signature=signature,
         cause=all_causes().get(trial.cause),
         scenario=trial.scenario,
+        version=line["scenario_version"],
         place=" · ".join(signature.split(" · ")[2:]),
         count=line["count"],
         runs=line["runs"],
@@ -227,7 +229,7 @@ def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, neares
         exemplar=trial.pk,
         sentence=trial.sentence,
         nearest=nearest.get(trial.pk),
-        query=_behind(query, cluster=signature),
+        query=_behind(query, cluster=signature, version=line["scenario_version"]),
     )
 
 

@@ -14,6 +14,7 @@ from toolbench.lab.counts.cells import FAR_APART
 from toolbench.lab.counts.groups import USUAL_GROUP, usual_first
 from toolbench.lab.counts.metrics import METRICS, Metric
 from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.scenario_versions import say_left_out
 from toolbench.lab.counts.tallies import pooled, sums
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.matrix_rows import ASKED, KEY, LABELS, MatrixRow, row_of
@@ -61,7 +62,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     query = replace(query, group="" if group == _usual(present) else group)
     published = _published()
     tried = (row_of(lines, query, group, published) for lines in _grouped(found))
-    rows = _marked([row for row in tried if row is not None])
+    rows = _marked(_with_versions([row for row in tried if row is not None]))
     same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
     return Matrix(
         query=query,
@@ -110,7 +111,7 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
     split = ("prompt_version",) if query.prompt == SPLIT else ()
-    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario")
+    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
     enough = Q(answered__gte=P95_LEAST)
     lines = (
         cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
@@ -127,7 +128,6 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
         run_ids=ArrayAgg("run_id", distinct=True),
         hashes=ArrayAgg("config__policy_hash", distinct=True),
         engines=ArrayAgg("run__engine_version", distinct=True),
-        versions=ArrayAgg("scenario_version", distinct=True),
         simulated=BoolOr("run__simulated"),
         imported=BoolOr("run__imported"),
         mixed_upstreams=BoolOr("config__mixed_upstreams"),
@@ -142,6 +142,25 @@ def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     for line in lines:
         groups.setdefault((*(line[name] for name in KEY), line.get("prompt_version")), []).append(line)
     return list(groups.values())
+
+
+def _with_versions(rows: list[MatrixRow]) -> list[MatrixRow]:
+    """Name the versions of scenarios that are in view in more than one version of the same kind of instance."""
+    seen: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        for one in row.scenarios:
+            seen.setdefault((row.asked["instance_kind"], one.scenario), set()).add(one.version)
+    return [
+        replace(
+            row,
+            versions=tuple(
+                sorted(
+                    {one.version for one in row.scenarios if len(seen[row.asked["instance_kind"], one.scenario]) > 1}
+                )
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
@@ -189,7 +208,9 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     saturated = sum(row.tally.saturated for row in rows)
     set_aside = sum(row.tally.set_aside + row.control.set_aside for row in rows)
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
+    earlier = [token for row in rows for token in row.trials.without.split(",") if token]
     found = {
+        say_left_out(earlier): bool(earlier),
         "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,

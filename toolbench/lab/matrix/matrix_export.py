@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from django.db.models import Count, F, QuerySet, Window
+from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from toolbench.evals.published import CONTROL
@@ -12,6 +12,7 @@ from toolbench.lab.counts.export_table import ExportTable, Value
 from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.scenario_versions import without_q
 from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.matrix.matrix import Matrix, get_matrix, scope_cells
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
@@ -161,7 +162,13 @@ def _figure(figure: Figure | None) -> Value:
 def _trials(matrix: Matrix) -> QuerySet[Trial]:
     group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
     cells = scope_cells(matrix.query).filter(scenario_group__in=[group, "control"])
-    return Trial.objects.filter(TRIED, cell__in=cells).order_by()
+    trials = Trial.objects.filter(TRIED, cell__in=cells).order_by()
+    identity = _identity(matrix.query)
+    for row in matrix.rows:
+        if row.trials.without:
+            earlier = ~without_q(row.trials.without)
+            trials = trials.exclude(earlier & Q(**dict(zip(identity, _key(row), strict=True))))
+    return trials
 
 
 def _identity(query: MatrixQuery) -> tuple[str, ...]:

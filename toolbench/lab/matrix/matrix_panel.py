@@ -6,6 +6,7 @@ from typing import Any
 
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, trials_to_decide
+from toolbench.lab.counts.scenario_versions import without_q
 from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.matrix.matrix import Matrix
 from toolbench.lab.matrix.matrix_rows import MatrixRow, ScenarioSums
@@ -63,7 +64,7 @@ def get_panel(matrix: Matrix) -> Panel | None:
     cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
     if row.trials.prompt:
         cells = cells.filter(prompt_version=row.trials.prompt)
-    found = list(cells.values_list("pk", "upstreams"))
+    found = list(cells.filter(without_q(row.trials.without)).values_list("pk", "upstreams"))
     upstreams = {name for _, names in found for name in names}
     answered = row.tally.given_an_answer(target)
     return Panel(

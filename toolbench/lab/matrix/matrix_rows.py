@@ -1,12 +1,13 @@
 """Rows of the matrix: what was asked of which model in the same way, summed over its cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
 from toolbench.lab.counts.metrics import METRICS, Counted, Figure, value_of
 from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.scenario_versions import split_newest, tokens_of
 from toolbench.lab.counts.tallies import Tally, pooled, tally_of
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import Provider
@@ -23,6 +24,7 @@ class ScenarioSums:
     """One scenario of a row. p95 only from cells with 60 or more answers."""
 
     scenario: str
+    version: int
     control: bool
     tally: Tally
     p50: Figure | None
@@ -52,10 +54,11 @@ class MatrixRow:
     simulated: bool
     local: bool  # shares this machine: its latency takes no part in decisions
     mixed_upstreams: bool
-    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine, scenario versions
+    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine
     published: str
     trials: TrialFilter  # those behind the dots
     prompt: str | None = None
+    versions: tuple[int, ...] = ()  # of its scenarios, where other versions of them are in view too
 
     @property
     def tally(self) -> Tally:
@@ -96,7 +99,8 @@ class MatrixRow:
 def row_of(
     lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """None when nothing of the chosen group was tried."""
+    """None when nothing of the chosen group was tried. Of each scenario only the newest version is counted."""
+    lines, earlier = split_newest(lines)
     tried = [line for line in lines if line["scenario_group"] == group]
     if not tried:
         return None
@@ -129,7 +133,9 @@ def row_of(
         mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
         differing=_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
-        trials=_trials(first, query, group="control" if metric.of_control else group),
+        trials=replace(
+            _trials(first, query, group="control" if metric.of_control else group), without=tokens_of(earlier)
+        ),
         prompt=prompt,
     )
 
@@ -150,6 +156,7 @@ def _counted(scenarios: Sequence[ScenarioSums]) -> Counted:
 def _scenario(line: dict[str, Any]) -> ScenarioSums:
     return ScenarioSums(
         scenario=line["scenario"],
+        version=line["scenario_version"],
         control=line["control"],
         tally=tally_of(line),
         p50=_times(line, "p50"),
@@ -168,7 +175,6 @@ def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     found = {
         "settings": len({one for line in lines for one in line["hashes"]}) > 1,
         "engine": len({one for line in lines for one in line["engines"]}) > 1,
-        "scenario versions": any(len(line["versions"]) > 1 for line in lines),
     }
     return tuple(what for what, differs in found.items() if differs)
 

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
+from toolbench.lab.counts.scenario_versions import is_tokens, without_q
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.whole_numbers import whole_number
@@ -16,7 +17,7 @@ LONGEST = 1_000  # characters of a value: many runs, or the signature of a clust
 STREAMED, WHOLE = "streamed", "whole"
 NONE = "none"
 ALL = "all"
-IDS = ("run", "cell", "config")
+IDS = ("run", "cell", "config", "version")
 SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -48,6 +49,7 @@ COLUMNS = {
     "config": "config_id",
     "group": "cell__scenario_group",
     "scenario": "scenario",
+    "version": "scenario_version",
     "provider": "config__provider_name",
     "provider_kind": "config__provider_kind",
     "model": "config__model_name",
@@ -84,6 +86,8 @@ class TrialFilter:
     config: int | None = None
     group: str = ""  # of scenarios
     scenario: str = ""
+    version: int | None = None  # of the scenario, as it was tried
+    without: str = ""  # versions of scenarios that are left out: slug@version, with commas between
     outcome: str = ""
     provider: str = ""
     provider_kind: str = ""
@@ -150,6 +154,8 @@ def _read(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in IDS:
         return whole_number(given)
+    if name == "without":
+        return given if is_tokens(given) else None
     if name == "runs":
         return given if None not in map(whole_number, given.split(",")) else None
     allowed = _ALLOWED.get(name, (given,))
@@ -158,7 +164,8 @@ def _read(name: str, given: str) -> int | str | None:
 
 def matching(filter: TrialFilter) -> QuerySet[Trial]:
     """The trials a filter means, in no order. Deleted runs are left out."""
-    found = Trial.objects.filter(run__deleted_at=None).annotate(rank=FAILED_FIRST)
+    kept = Trial.objects.filter(without_q(filter.without), run__deleted_at=None)
+    found = kept.annotate(rank=FAILED_FIRST)
     for name, column in COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
             found = found.filter(**{column: value})

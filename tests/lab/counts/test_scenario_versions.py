@@ -1,0 +1,124 @@
+"""No page adds up trials of two versions of one scenario: it counts the newest in view and says what it leaves out."""
+
+import csv
+import io
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.lab.comparisons.compare import get_comparison
+from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.counts.scenario_versions import find_earlier, is_tokens, leave_out, split_newest
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.measured import get_pool
+from toolbench.lab.failures.failures_page import get_failures
+from toolbench.lab.failures.failures_query import FailuresQuery
+from toolbench.lab.matrix.matrix import get_matrix
+from toolbench.lab.matrix.matrix_panel import get_panel
+from toolbench.lab.matrix.matrix_query import MatrixQuery
+from toolbench.lab.models import Cell, Run
+from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.traces.trials import get_trials
+
+pytestmark = pytest.mark.django_db
+REAL = MatrixQuery(scope="real")
+PASSED = {1: 3, 2: 5}  # by version
+
+
+def tried(version: int, *, model: str = "a", **counts: int) -> Run:
+    """A drawn run of happy_path in this version, and of weather, which has one version."""
+    run = make_run(instance_kind="drawn")
+    config = make_config(run, make_model(model))
+    make_trials(make_cell(config, scenario_version=version), **(counts or {"pass": PASSED[version]}))
+    make_trials(make_cell(config, "type_error_recovery"), **{"pass": 2})
+    recompute_all()
+    return run
+
+
+@pytest.fixture
+def runs() -> tuple[Run, Run]:
+    return tried(1), tried(2)
+
+
+def behind(query: str) -> int:
+    return get_trials(TrialFilter.from_query(QueryDict(query))).total
+
+
+def test_matrix_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+    matrix = get_matrix(REAL)
+
+    (row,) = matrix.rows
+    assert (row.tally.passed, behind(row.trials_query)) == (9, 9)  # 5 of version 2, 2 + 2 of the other scenario
+    assert any("happy_path version 1. Versions are different tasks" in sentence for sentence in matrix.warnings)
+    panel = get_panel(get_matrix(MatrixQuery(scope="real", cell=row.key)))
+    assert panel is not None
+    splits = {one.scenario: (one.tally.passed, behind(one.trials_query)) for one in panel.splits}
+    assert splits == {"happy_path": (5, 5), "type_error_recovery": (4, 4)}
+
+
+def test_matrix_of_the_earlier_runs_shows_the_earlier_version(runs: tuple[Run, Run]) -> None:
+    matrix = get_matrix(MatrixQuery(scope="runs", runs=(runs[0].pk,)))
+    assert [(row.tally.passed, behind(row.trials_query)) for row in matrix.rows] == [(5, 5)]
+    assert not any("version 1" in sentence for sentence in matrix.warnings)
+
+
+def test_matrix_names_the_version_where_rows_differ_in_it(client: Client) -> None:
+    tried(1), tried(2, model="b")
+    assert {row.model: row.versions for row in get_matrix(REAL).rows} == {"a": (1,), "b": (2,)}
+
+
+def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], admin_client: Client) -> None:
+    Cell.objects.get(run=runs[0], scenario="happy_path").trials.update(duration_ms=10**7)
+    recompute_all()
+    text = admin_client.get("/matrix/export.csv?scope=real").content.decode()
+    (row,) = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
+    assert row["tool_ok"] == "9/9"
+    assert int(row["p95_ms"]) < 10**7
+
+
+def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+    pool = get_pool(DecideQuery())
+    assert [one.measured.passed for one in pool.candidates] == [9]
+    assert "happy_path version 1" in pool.cautions[0]
+    old = get_pool(DecideQuery(scope="runs", runs=(runs[0].pk,)))
+    assert [one.measured.passed for one in old.candidates] == [5]
+    assert not any("version 1" in sentence for sentence in old.cautions)
+
+
+def test_compare_keeps_versions_in_strata_of_their_own(runs: tuple[Run, Run]) -> None:
+    page = get_comparison(CompareQuery.from_query(QueryDict(f"a_run={runs[0].pk}&b_run={runs[1].pk}")))
+    assert {row.scenario: (row.compared.first.n, row.compared.second.n) for row in page.rows} == {
+        "type_error_recovery": (2, 2)
+    }
+
+
+def test_failure_groups_keep_versions_apart() -> None:
+    where = "no_call · happy_path · $ · turn 1"
+    for version in (1, 2, 2):
+        cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
+        make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=taxonomy_version())
+    recompute_all()
+    clusters = get_failures(FailuresQuery()).clusters
+    assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
+
+
+def test_leave_out_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
+    published = make_cell(make_config(make_run(instance_kind="parity")))
+    earlier = find_earlier(Cell.objects.all())
+    assert [(one.token, one.kind) for one in earlier] == [("happy_path@1", "drawn")]
+    kept = leave_out(Cell.objects.all(), earlier)
+    assert (kept.count(), published in kept) == (4, True)
+
+
+def test_split_newest_takes_each_scenario_by_itself() -> None:
+    lines = [{"scenario": slug, "scenario_version": version} for slug, version in (("a", 1), ("a", 3), ("b", 1))]
+    newest, earlier = split_newest(lines)
+    assert (newest, earlier) == ([lines[1], lines[2]], [lines[0]])
+
+
+@pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12", True), ("a", False), ("@1", False)])
+def test_is_tokens_wants_slug_and_version(text: str, holds: bool) -> None:
+    assert is_tokens(text) is holds
