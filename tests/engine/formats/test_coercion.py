@@ -26,7 +26,46 @@ from toolbench.engine.tools.definitions import ToolDefinition
         ({"type": "null"}, "None", None),
         ({"type": "array"}, "['a', 'b']", ["a", "b"]),
         ({"type": "object"}, "{'a': True}", {"a": True}),
-        ({"type": ["string", "null"]}, "null", "null"),
+        ({"type": ["string", "null"]}, "null", None),
+        ({"type": ["string", "null"]}, "None", "None"),
+        ({"type": ["string", "null"]}, "42", "42"),
+        ({"type": "string", "nullable": True}, "null", None),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "null", None),
+        ({"type": ["string", "null"], "enum": ["null", "a", None]}, "null", "null"),
+        ({"enum": ["a", None]}, "null", None),
+        ({"enum": ["auto", 1, 2.5, True]}, "auto", "auto"),
+        ({"enum": ["auto", 1, 2.5, True]}, "1", 1),
+        ({"enum": ["auto", 1, 2.5, True]}, "2.5", 2.5),
+        ({"enum": ["auto", 1, 2.5, True]}, "true", True),
+        ({"enum": ["auto", 1, 2.5, True]}, "7", "7"),
+        ({"enum": ["1", 1]}, "1", "1"),
+        ({"type": "number", "enum": [0.5, 1]}, "1.0", 1),
+        ({"enum": ["a", "b"]}, "\nb\n", "b"),
+        ({"anyOf": [{"enum": ["auto"]}, {"type": "integer"}]}, "5", 5),
+        ({"anyOf": [{"enum": ["auto"]}, {"type": "integer"}]}, "auto", "auto"),
+        ({"oneOf": [{"const": "all"}, {"type": "array", "items": {"type": "string"}}]}, '["a"]', ["a"]),
+        ({"anyOf": [{"type": "string", "enum": ["none"]}, {"$ref": "#/$defs/count"}]}, "5", 5),
+        ({"anyOf": [{"enum": ["auto"]}, {"type": "string"}]}, "5", "5"),
+        ({"type": "integer"}, "5.0", 5),
+        ({"type": "integer"}, "5.5", "5.5"),
+        ({"type": ["integer", "number"]}, "5.0", 5.0),
+        ({"type": "integer"}, "1e300", "1e300"),
+        ({"type": "int64"}, "5.0", 5),
+        ({"type": "uint8"}, "5", 5),
+        ({"type": "float64"}, "5", 5),
+        ({"type": "float64"}, "5.5", 5.5),
+        ({"type": "double"}, "5.0", 5.0),
+        ({"type": "Dict"}, "{'a': 1}", {"a": 1}),
+        ({"type": "dict[str, int]"}, '{"a": 1}', {"a": 1}),
+        ({"type": "list"}, '["a"]', ["a"]),
+        ({"type": "List[str]"}, '["a"]', ["a"]),
+        ({"type": "array<string>"}, '["a"]', ["a"]),
+        ({"type": "tuple"}, "(1, 2)", [1, 2]),
+        ({"type": "bool"}, "True", True),
+        ({"type": "STRING"}, "42", "42"),
+        ({"type": "str"}, "42", "42"),
+        ({"type": "any"}, "42", "42"),
+        ({"type": "date"}, "2026", "2026"),
         ({"type": ["integer", "null"]}, "null", None),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "42", "42"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "42", 42),
@@ -65,3 +104,10 @@ def test_a_tool_definition_is_as_good_as_an_openai_tool() -> None:
     tool = ToolDefinition("f", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
 
     assert parse(TEXT, tools=[tool]).calls[0].arguments == {"x": 3}
+
+
+def test_types_that_a_dialect_writes_are_read_as_vendors_spell_them() -> None:
+    opened, closed = '<|open|>argument key="x" type="int64"<|sep|>', "<|close|>argument<|sep|>"
+    text = f'<|open|>call tool="f" index="1"<|sep|>{opened}5.0{closed}<|close|>call<|sep|>'
+
+    assert parse(text, format="kimi_k3").calls[0].arguments == {"x": 5}

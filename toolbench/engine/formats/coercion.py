@@ -1,12 +1,16 @@
 """Values of tags, which carry no type of their own, by the tool's schema."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
 from toolbench.engine.json_text import read_json
+
+Found = TypeVar("Found")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
@@ -17,26 +21,117 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "string": (str,),
 }
+_VENDOR_WORDS = {
+    "integer": "integer int uint long short bigint unsigned",
+    "number": "number num numeric float double decimal real",
+    "boolean": "boolean bool",
+    "null": "null none nil nonetype void",
+    "array": "array arr list tuple set sequence",
+    "object": "object dict dictionary map mapping hashmap struct",
+    "": "any",
+}
+_TYPE_OF_WORD = {word: kind for kind, words in _VENDOR_WORDS.items() for word in words.split()}
+_WORD = re.compile(r"[a-z]+")
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _HOPS = 16  # references and unions that are followed
+_WHOLE = 2.0**63  # floats below this that have no fraction may be integers
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a schema allows: any value of the JSON types `kinds`, and the values `listed` in enums and constants."""
+
+    kinds: frozenset[str]
+    listed: tuple[Any, ...] = ()
+
+    @property
+    def all_kinds(self) -> set[str]:
+        """The JSON types of all values that are allowed."""
+        return {*self.kinds, *map(_kind_of, self.listed)}
 
 
 def typed_value(text: str, tool: str, name: str, known: Known) -> Any:
-    """What `text` means for a tool's parameter: where its schema allows a string, the text itself; else JSON, else a
-    Python literal, if that is of an allowed type; else the text. Without a schema see Known."""
-    return value_by(text, kinds_of(known.parameter(tool, name), known.schemas.get(tool, {})), known)
+    """Return what `text` means for a tool's parameter, as `value_by` does for the parameter's schema."""
+    return value_by(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
 
 
-def value_by(text: str, kinds: set[str], known: Known) -> Any:
-    """The same for the JSON types that a schema allows; none where there is no schema, or it does not say."""
+def typed_items(text: str, tool: str, name: str, known: Known) -> list[Any]:
+    """Return what `text` means as a part of a tool's parameter that is a list: a list of its own, or one item."""
+    value = typed_value(text, tool, name, known)
+    if isinstance(value, list):
+        return value
+    root = known.schemas.get(tool, {})
+    return [value_by(text, part_of(known.parameter(tool, name), "", root), root, known)]
+
+
+def listed_items(name: str, value: Any) -> list[Any]:
+    """Return the items that a value gives which has its type already."""
+    return value if isinstance(value, list) else [value]
+
+
+def is_list(tool: str, name: str, known: Known) -> bool:
+    """Return whether a tool's schema allows a list for a parameter."""
+    return "array" in kinds_of(known.parameter(tool, name), known.schemas.get(tool, {}))
+
+
+def value_by(text: str, schema: object, root: Mapping[str, Any], known: Known) -> Any:
+    """Return what a text without a type means under a schema inside of `root`.
+
+    A value that the schema lists comes first. Where any string is allowed, the text itself counts, but `null` is null
+    where that is allowed too. Then JSON counts, then a Python literal, if it is of an allowed type; else the text.
+    Without a schema see Known.
+    """
+    allowed = _allowed(schema, root)
+    kinds = allowed.all_kinds
     if not kinds:
         return _guessed(text) if known.guess_untyped else text
-    return text if "string" in kinds else of_kinds(text, kinds)
+    stripped = text.strip()
+    if text in allowed.listed or stripped in allowed.listed:
+        return text if text in allowed.listed else stripped
+    if "string" in allowed.kinds:
+        return None if stripped == "null" and "null" in kinds else text
+    try:
+        value = read_value(text)
+    except BadJson:
+        return text
+    for one in allowed.listed:
+        if isinstance(one, bool) == isinstance(value, bool) and one == value:
+            return one
+    return _of_kinds(value, allowed.kinds if "string" in kinds else kinds, text)
 
 
 def kinds_of(schema: object, root: Mapping[str, Any]) -> set[str]:
-    """The JSON types that a schema inside of `root` allows; none where it does not say."""
-    return set(_kinds(schema, root, _HOPS))
+    """Return the JSON types that a schema inside of `root` allows; none where it does not say."""
+    return _allowed(schema, root).all_kinds
+
+
+def json_type(word: str) -> str:
+    """Return the JSON type that a type's name means, as vendors write them (`int64`, `Dict`, `list[str]`); "" for any,
+    and string for a word that nobody knows."""
+    found = _WORD.match(word.strip().lower())
+    return _TYPE_OF_WORD.get(found.group(), "string") if found else "string"
+
+
+def together(
+    found: Iterable[tuple[str, Found]],
+    value: Callable[[str, Found], Any],
+    items: Callable[[str, Found], Sequence[Any]],
+    lists: Callable[[str], bool],
+    notes: set[str],
+) -> dict[str, Any]:
+    """Return values by key. A key that comes more than once is a list where `lists` says so, of the `items` that each
+    gives; else the last value counts and `notes` receives parameter_repeated."""
+    by_key: dict[str, list[Found]] = {}
+    for key, one in found:
+        by_key.setdefault(key, []).append(one)
+    values: dict[str, Any] = {}
+    for key, ones in by_key.items():
+        values[key] = value(key, ones[-1])
+        if len(ones) > 1 and lists(key):
+            values[key] = [item for one in ones for item in items(key, one)]
+        elif len(ones) > 1:
+            notes.add("parameter_repeated")
+    return values
 
 
 def part_of(schema: object, key: str, root: Mapping[str, Any]) -> object:
@@ -56,15 +151,24 @@ def part_of(schema: object, key: str, root: Mapping[str, Any]) -> object:
     return None
 
 
-def of_kinds(text: str, kinds: set[str]) -> Any:
-    """The JSON value or Python literal in `text` if it is of one of the JSON types `kinds`; else the text."""
+def of_kinds(text: str, kinds: Iterable[str]) -> Any:
+    """Return the JSON value or Python literal in `text` if it is of one of these types; else the text."""
     try:
-        value = read_value(text)
+        return _of_kinds(read_value(text), set(map(json_type, kinds)), text)
     except BadJson:
         return text
+
+
+def _of_kinds(value: Any, kinds: Collection[str], text: str) -> Any:
+    if isinstance(value, float) and "integer" in kinds and "number" not in kinds and abs(value) < _WHOLE:
+        return int(value) if value.is_integer() else text
+    return value if _fits(value, kinds) else text
+
+
+def _fits(value: Any, kinds: Iterable[str]) -> bool:
     if isinstance(value, bool):
-        return value if "boolean" in kinds else text
-    return value if any(isinstance(value, _TYPES.get(kind, ())) for kind in kinds) else text
+        return "boolean" in kinds
+    return any(isinstance(value, _TYPES.get(kind, ())) for kind in kinds)
 
 
 def _guessed(text: str) -> Any:
@@ -74,22 +178,37 @@ def _guessed(text: str) -> Any:
         return text
 
 
-def _kinds(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[str]:
-    """The names of the JSON types that a schema allows; nothing if it does not say."""
+def _allowed(schema: object, root: Mapping[str, Any]) -> Allowed:
+    kinds: set[str] = set()
+    listed: list[Any] = []
+    for one in _parts(schema, root, _HOPS):
+        named = {kind for kind in map(json_type, _type_words(one)) if kind}
+        values = [*_listed(one, "enum"), *([one["const"]] if "const" in one else [])]
+        fitting = [value for value in values if not named or _fits(value, named)]
+        listed += fitting
+        if not fitting:
+            kinds |= named
+        if one.get("nullable") is True:
+            kinds.add("null")
+        if not named:
+            kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in one}
+    return Allowed(frozenset(kinds), tuple(listed))
+
+
+def _parts(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
+    """A schema and all those that it is made of."""
     if not isinstance(schema, Mapping) or hops == 0:
         return
-    kind = schema.get("type")
-    yield from [kind] if isinstance(kind, str) else [each for each in kind or () if isinstance(each, str)]
-    if schema.get("nullable") is True:
-        yield "null"
-    if not kind:  # listed values cannot widen a type that is named
-        yield from (_kind_of(value) for value in _listed(schema, "enum"))
-        yield from [_kind_of(schema["const"])] if "const" in schema else []
-        yield from (implied for key, implied in (("properties", "object"), ("items", "array")) if key in schema)
+    yield schema
     for union in _UNIONS:
         for branch in _listed(schema, union):
-            yield from _kinds(branch, root, hops - 1)
-    yield from _kinds(_referred(schema.get("$ref"), root), root, hops - 1)
+            yield from _parts(branch, root, hops - 1)
+    yield from _parts(_referred(schema.get("$ref"), root), root, hops - 1)
+
+
+def _type_words(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    return [kind] if isinstance(kind, str) else [each for each in kind or () if isinstance(each, str)]
 
 
 def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:

@@ -18,6 +18,7 @@ _MESSAGES = {
     "quotes_repaired": "Quotation marks inside a value were not escaped.",
     "doubled_braces": "The call stands in doubled braces.",
     "name_repaired": "The tool's name had other tokens in it, or stood before its marker.",
+    "parameter_repeated": "A parameter stands in a call more than once and is no list; its last value counts.",
     "arguments_wrapped": "All arguments stand as JSON in one parameter.",
     "attributes": "The arguments are written as attributes.",
 }

@@ -2,12 +2,14 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unicodedata import is_normalized
 
 from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.coercion import is_list, listed_items, together
 from toolbench.engine.formats.definition import FoundCall, Reading
 from toolbench.engine.formats.extents import split_arguments, value_end
 from toolbench.engine.formats.literals import literal, python_tree
@@ -85,6 +87,8 @@ def _call_of(node: ast.expr, raw: str, suffix: str, known: Known) -> FoundCall:
         raise BadJson("no_name", "a value without a name")
     arguments = {name: literal(value) for name, value in zip(names, node.args, strict=False)}
     arguments |= {str(given.arg): literal(given.value) for given in node.keywords}
+    if len(arguments) < len(node.args) + len(node.keywords):
+        raise BadJson("repeated_name", "a name that is given twice")
     return FoundCall(named["name"].removesuffix(suffix), arguments, raw=raw)
 
 
@@ -111,15 +115,20 @@ def _arguments(text: str, tool: str, known: Known, notes: set[str]) -> dict[str,
     if not text.strip():
         return {}
     try:
-        return dict(_pairs(split_arguments(text), tool, known))
+        return _by_name(list(_pairs(split_arguments(text), tool, known)), tool, known, notes)
     except BadJson:
         pass
     try:
-        arguments = dict(_quoted(part) for part in _NEXT_KEY.split(text))
+        arguments = _by_name([_quoted(part) for part in _NEXT_KEY.split(text)], tool, known, notes)
     except BadJson:
         return None
     notes.add("quotes_repaired")
     return arguments
+
+
+def _by_name(pairs: Sequence[tuple[str, Any]], tool: str, known: Known, notes: set[str]) -> dict[str, Any]:
+    lists = partial(is_list, tool, known=known)
+    return together(pairs, lambda name, value: value, listed_items, lists, notes)
 
 
 def _pairs(parts: list[str], tool: str, known: Known) -> Iterator[tuple[str, Any]]:

@@ -1,13 +1,13 @@
 """Calls written as tagged keys and values."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 from xml.sax.saxutils import unescape
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.coercion import of_kinds, typed_value
+from toolbench.engine.formats.coercion import is_list, listed_items, of_kinds, together, typed_items, typed_value
 from toolbench.engine.formats.definition import FoundCall, Reader, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.json_calls import as_object, clean_name
@@ -16,6 +16,7 @@ from toolbench.engine.formats.values import Known
 
 UNREADABLE, CUT = Reading(problem="call_unreadable"), Reading(problem="call_cut")
 _WRAPPED = ("arguments", "input")  # single parameters in which models hide all the others
+Typed: TypeAlias = Callable[[str, str, str, Known], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,28 @@ class Tagged:
             return _json_arguments(name, rest.lstrip(), cut=cut)
         if cut:
             return CUT
-        arguments = self._arguments(name, rest, known)
+        notes: set[str] = set()
+        arguments = self._arguments(name, rest, known, notes)
         if arguments is None:
             return UNREADABLE
         if unwrapped := _unwrapped(arguments, name, known):
             return Reading((FoundCall(name, unwrapped),), notes=("arguments_wrapped",))
-        return Reading((FoundCall(name, arguments, heading.groupdict().get("id") or ""),))
+        return Reading((FoundCall(name, arguments, heading.groupdict().get("id") or ""),), notes=tuple(sorted(notes)))
 
-    def _arguments(self, tool: str, text: str, known: Known) -> dict[str, Any] | None:
-        """By key; of equal keys the last counts. None when something else than keys and values stands there."""
+    def _arguments(self, tool: str, text: str, known: Known, notes: set[str]) -> dict[str, Any] | None:
+        """By key. None when something else than keys and values stands there."""
         opened = self._opened(tool, text, known)
         leading = text[: opened[0].start()] if opened else text.replace(self.end, "") if self.end else text
         if leading.strip() or not opened:
             return None if leading.strip() else {}
         ends = [*(found.start() for found in opened[1:]), len(text)]
-        return {
-            found["key"].strip(): self._value(tool, found, text[found.end() : end], known)
-            for found, end in zip(opened, ends, strict=True)
-        }
+        return together(
+            ((found["key"].strip(), (found, text[found.end() : end])) for found, end in zip(opened, ends, strict=True)),
+            lambda key, one: self._value(tool, *one, known, typed_value),
+            lambda key, one: listed_items(key, self._value(tool, *one, known, typed_items)),
+            lambda key: is_list(tool, key, known),
+            notes,
+        )
 
     def _opened(self, tool: str, text: str, known: Known) -> list[re.Match[str]]:
         """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
@@ -76,7 +81,7 @@ class Tagged:
                     closed = closed if closed >= 0 else len(text)
         return opened
 
-    def _value(self, tool: str, found: re.Match[str], text: str, known: Known) -> Any:
+    def _value(self, tool: str, found: re.Match[str], text: str, known: Known, typed: Typed) -> Any:
         last = text.rfind(self.value_end)
         if last < 0 and self.end:
             last = text.rfind(self.end)
@@ -90,8 +95,8 @@ class Tagged:
         kind = found.groupdict().get("kind")
         kind = self.kinds.get(kind, kind) if kind else ""
         if kind:
-            return value if kind == "string" else of_kinds(value, set(kind.split("|")))
-        return typed_value(value, tool, found["key"].strip(), known)
+            return value if kind == "string" else of_kinds(value, kind.split("|"))
+        return typed(value, tool, found["key"].strip(), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +118,26 @@ class Attributes:
         name, _, rest = body.strip().partition(" ")
         if cut or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(rest):
             return CUT if cut else UNREADABLE
-        pairs = ((found["key"], found["value"]) for found in _PAIR.finditer(rest))
-        arguments = {key: typed_value(_unquoted(value), name, key, known) for key, value in pairs}
-        return Reading((FoundCall(name, arguments),), notes=("attributes",))
+        notes = {"attributes"}
+        pairs = ((found["key"], _unquoted(found["value"])) for found in _PAIR.finditer(rest))
+        arguments = typed_by_key(pairs, name, known, notes)
+        return Reading((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
 
 
 _NAME = re.compile(r"[\w.:/-]+")
 _PAIR = re.compile(r"""\s*(?P<key>[\w.-]+)=(?P<value>"[^"]*"|'[^']*'|[^\s"']+)(?=\s|$)""")
 _PAIRS = re.compile(rf"(?:{_PAIR.pattern.replace('?P<key>', '?:').replace('?P<value>', '?:')})+\s*")
+
+
+def typed_by_key(found: Iterable[tuple[str, str]], tool: str, known: Known, notes: set[str]) -> dict[str, Any]:
+    """Return values that carry no type by their keys, as `together` puts those of one key together."""
+    return together(
+        found,
+        lambda key, text: typed_value(text, tool, key, known),
+        lambda key, text: typed_items(text, tool, key, known),
+        lambda key: is_list(tool, key, known),
+        notes,
+    )
 
 
 def _unquoted(value: str) -> str:

@@ -2,12 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from toolbench.engine.formats.coercion import typed_value
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.minimax import HOLDS, INVOKE_END, invoke_layout, invokes
 from toolbench.engine.formats.json_calls import clean_name
+from toolbench.engine.formats.tagged_calls import typed_by_key
 from toolbench.engine.formats.values import Known
 from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
 
@@ -24,25 +23,26 @@ class NamedTags:
         problem = Reading(problem="call_cut" if cut else "call_unreadable")
         name, _, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
         name = clean_name(name)
-        arguments = _tags(rest.partition(_GUARD[0])[2], name, known)
-        if cut or not name or arguments is None:
+        values = _tags(rest.partition(_GUARD[0])[2])
+        if cut or not name or values is None:
             return problem
-        return Reading((FoundCall(name, arguments),))
+        notes: set[str] = set()
+        return Reading((FoundCall(name, typed_by_key(values, name, known, notes)),), notes=tuple(notes))
 
 
-def _tags(text: str, tool: str, known: Known) -> dict[str, Any] | None:
-    """The values by tag, up to the end of the parameters; None when a tag has no end."""
-    arguments: dict[str, Any] = {}
+def _tags(text: str) -> list[tuple[str, str]] | None:
+    """The values with their tags, up to the end of the parameters; None when a tag has no end."""
+    values: list[tuple[str, str]] = []
     at = 0
     while found := _TAG.match(text, at):
         closer = f"</{found['key']}>"
         end = text.find(closer, found.end())
         if end < 0:
             return None
-        arguments[found["key"]] = typed_value(text[found.end() : end], tool, found["key"], known)
+        values.append((found["key"], text[found.end() : end]))
         at = end + len(closer)
     rest = text[at:].strip()
-    return arguments if not rest or rest.startswith(_GUARD[1]) else None
+    return values if not rest or rest.startswith(_GUARD[1]) else None
 
 
 _PROMPT = Prompt(

@@ -2,12 +2,13 @@
 and parser (melody) have them; and the flat tags of its earlier versions, in which markup is escaped, read only."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape, unescape
 
 from toolbench.engine.errors import BadJson
+from toolbench.engine.formats.coercion import is_list, listed_items, together
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.cohere import COHERE
 from toolbench.engine.formats.families.generic_json import bare_json
@@ -41,38 +42,50 @@ class TypedTags:
         name = clean_name(told.get("name", ""))
         if cut or heading is None or not name:
             return CUT if cut else UNREADABLE
+        notes: set[str] = set()
         try:
-            values, at = _values(body, heading.end(), 0)
+            values, at = _values(body, heading.end(), 0, notes)
         except BadJson:
             return UNREADABLE
-        return UNREADABLE if body[at:].strip() else Reading((FoundCall(name, dict(values), told.get("id", "")),))
+        arguments = _by_name(values, notes, lambda key: is_list(name, key, known))
+        return (
+            UNREADABLE
+            if body[at:].strip()
+            else Reading((FoundCall(name, arguments, told.get("id", "")),), notes=tuple(notes))
+        )
 
 
 def _attributes(found: re.Match[str]) -> Mapping[str, str]:
     return {key: unescape(value, {"&quot;": '"'}) for key, value in _ATTRIBUTE.findall(found["told"])}
 
 
-def _values(text: str, at: int, depth: int) -> tuple[list[tuple[str, Any]], int]:
+def _by_name(
+    values: Sequence[tuple[str, Any]], notes: set[str], lists: Callable[[str], bool] = lambda name: False
+) -> dict[str, Any]:
+    return together(values, lambda name, value: value, listed_items, lists, notes)
+
+
+def _values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[tuple[str, Any]], int]:
     """Names and values from `at` on, and where something else stands. Raises BadJson for what cannot be read."""
     found: list[tuple[str, Any]] = []
     while opened := _OPENED.match(text, at):
         told = _attributes(opened)
-        value, at = _value(told.get("type", "raw"), text, opened.end(), depth)
+        value, at = _value(told.get("type", "raw"), text, opened.end(), depth, notes)
         found.append((told.get("name", ""), value))
     return found, at
 
 
-def _value(kind: str, text: str, at: int, depth: int) -> tuple[Any, int]:
+def _value(kind: str, text: str, at: int, depth: int, notes: set[str]) -> tuple[Any, int]:
     if kind not in ("dict", "list"):
         end = text.find(_VALUE_END, at)
         if end < 0:
             raise BadJson("not_json", "a value has no end")
         return text[at:end] if kind == "raw" else read_json(text[at:end]), end + len(_VALUE_END)
-    inside, end = _values(text, at, depth + 1) if depth < _DEEPEST else ([], at)
+    inside, end = _values(text, at, depth + 1, notes) if depth < _DEEPEST else ([], at)
     closed = _CLOSED.match(text, end)
     if closed is None:
         raise BadJson("not_json", "a value has no end, or is nested too deeply")
-    return dict(inside) if kind == "dict" else [value for _, value in inside], closed.end()
+    return _by_name(inside, notes) if kind == "dict" else [value for _, value in inside], closed.end()
 
 
 def _written(value: object, name: str | None = None) -> str:

@@ -1,11 +1,11 @@
 """MiniMax M3: a mark stands before every tag, a value's tag is named after its key, and values nest."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.formats.coercion import kinds_of, part_of, value_by
+from toolbench.engine.formats.coercion import kinds_of, part_of, together, value_by
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.json_calls import clean_name
@@ -45,9 +45,9 @@ class NestedTags:
         if root is None:
             return CUT if cut else UNREADABLE
         schema = known.schemas.get(name, {})
-        return Reading(
-            (FoundCall(name, {one.key: _value(one, part_of(schema, one.key, schema), schema, known) for one in root}),)
-        )
+        notes: set[str] = set()
+        arguments = _Typing(schema, known, notes).by_key(root, schema)
+        return Reading((FoundCall(name, arguments),), notes=tuple(notes))
 
 
 def _elements(text: str) -> list[_Element] | None:
@@ -69,15 +69,45 @@ def _elements(text: str) -> list[_Element] | None:
     return open_ones[0].inside if len(open_ones) == 1 and not open_ones[0].text.strip() else None
 
 
-def _value(one: _Element, schema: object, root: Mapping[str, Any], known: Known) -> Any:
-    kinds = kinds_of(schema, root)
-    if one.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in one.inside))):
-        return [_value(part, part_of(schema, "", root), root, known) for part in one.inside]
-    if one.inside:
-        return {part.key: _value(part, part_of(schema, part.key, root), root, known) for part in one.inside}
-    if not one.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
-        return [] if "array" in kinds else {}
-    return value_by(one.text, kinds, known)
+@dataclass(frozen=True, slots=True)
+class _Typing:
+    """Gives elements the types that schemas inside of `root` want; `notes` receives codes of what was put up with."""
+
+    root: Mapping[str, Any]
+    known: Known
+    notes: set[str]
+
+    def by_key(self, elements: Sequence[_Element], schema: object) -> dict[str, Any]:
+        """Return an object's values. A tag that is repeated is a list where the schema says so."""
+        return together(
+            ((one.key, one) for one in elements),
+            lambda key, one: self._value(one, part_of(schema, key, self.root)),
+            lambda key, one: self._items(one, part_of(schema, key, self.root)),
+            lambda key: "array" in kinds_of(part_of(schema, key, self.root), self.root),
+            self.notes,
+        )
+
+    def _items(self, one: _Element, schema: object) -> list[Any]:
+        """Return what one of several tags gives to their list: its own items, or itself."""
+        inner = part_of(schema, "", self.root)
+        if one.inside:
+            listed = all(part.key == ITEM for part in one.inside)
+            return [self._value(part, inner) for part in (one.inside if listed else [one])]
+        value = self._value(one, schema)
+        return value if isinstance(value, list) else [self._value(one, inner)]
+
+    def _value(self, one: _Element, schema: object) -> Any:
+        kinds = kinds_of(schema, self.root)
+        if one.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in one.inside))):
+            inner = part_of(schema, "", self.root)
+            if all(part_of(inner, part.key, self.root) for part in one.inside):
+                return [self.by_key(one.inside, inner)]
+            return [self._value(part, inner) for part in one.inside]
+        if one.inside:
+            return self.by_key(one.inside, schema)
+        if not one.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
+            return [] if "array" in kinds else {}
+        return value_by(one.text, schema, self.root, self.known)
 
 
 def _written(key: str, value: object) -> str:
