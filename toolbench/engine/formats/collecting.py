@@ -19,6 +19,8 @@ _MESSAGES = {
     "doubled_braces": "The call stands in doubled braces.",
     "name_repaired": "The tool's name had other tokens in it, or stood before its marker.",
     "parameter_repeated": "A parameter stands in a call more than once and is no list; its last value counts.",
+    "delimiter_missing": "A text in a call lacks a delimiter; what stands around it says where it ends.",
+    "tag_missing": "A tag of a call is missing; the call was read all the same.",
     "arguments_wrapped": "All arguments stand as JSON in one parameter.",
     "attributes": "The arguments are written as attributes.",
 }

@@ -243,7 +243,7 @@ class Decoder:
         if reading.problem:
             self._out.note(reading.problem)
             self._out.say("" if reading.calls else raw)
-        elif reading.calls and block.closers and not closer:
+        elif reading.calls and block.closers and not closer and not block.closer_optional:
             self._out.note("closer_missing")
 
     def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:

@@ -50,7 +50,7 @@ class Block:
 
     A `bare` block has no marker of its own: it counts only when all its names are known. `whole`: only when it is the
     whole answer. `at_line`: only at the beginning of a line. An `inner` opener is the first part of the body. A
-    `wrapper` is dropped, and what follows is read on its own."""
+    `wrapper` is dropped, and what follows is read on its own. With `closer_optional` a missing closer is no finding."""
 
     opener: str
     read: Reader
@@ -67,6 +67,7 @@ class Block:
     at_line: bool = False
     inner: bool = False
     wrapper: bool = False
+    closer_optional: bool = False
 
     def fits(self, head: str, *, complete: bool) -> bool | None:
         """Whether text that begins with `head` is such a block; None while more must be seen."""

@@ -27,6 +27,7 @@ from toolbench.engine.formats.families.inkling import INKLING
 from toolbench.engine.formats.families.kimi import KIMI_K2, KIMI_K3
 from toolbench.engine.formats.families.llama import LLAMA3_JSON, LLAMA3_PYTHON_TAG
 from toolbench.engine.formats.families.marked_json import MARKED_JSON
+from toolbench.engine.formats.families.minicpm import MINICPM5
 from toolbench.engine.formats.families.minimax import DOTS, MINIMAX_M1, MINIMAX_M2
 from toolbench.engine.formats.families.minimax_m3 import MINIMAX_M3
 from toolbench.engine.formats.families.mistral import (
@@ -51,7 +52,7 @@ FORMATS = (
     *(LLAMA3_JSON, LLAMA3_PYTHON_TAG, LLAMA4, PYTHONIC, LFM2, OLMO3),
     *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V7, MISTRAL_V11, MISTRAL_V13, MISTRAL_V15),
     *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, DEEPSEEK_V41, STEP3),
-    *(KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, MINIMAX_M3, DOTS, PLAMO3, COMMAND4),
+    *(KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, MINIMAX_M3, DOTS, MINICPM5, PLAMO3, COMMAND4),
     *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON),
     *(COHERE, COMMAND_R, INKLING, ANTHROPIC_XML, ANTHROPIC_INVOKE),
     *(REACT, FUNCTIONARY_V31, FUNCTIONARY_V32, GENERIC_JSON, FENCED_JSON),

@@ -25,7 +25,8 @@ class Tagged:
     gives the group `key`, and perhaps `kind`: the value's JSON type, by way of `kinds`, which goes before the schema.
     `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value; with
     `escaped` markup in it stands as entities. A block without keys may hold the arguments as JSON. A group `id` beside
-    the name is the call's."""
+    the name is the call's. `attribute` reads what stands in a name or key, `plain` what stands in a value that says no
+    type. A group `opened` in `key` that matches nothing says that the tag before the value is missing."""
 
     name: re.Pattern[str]
     key: re.Pattern[str]
@@ -34,10 +35,12 @@ class Tagged:
     lines: bool = False
     escaped: bool = False
     kinds: Mapping[str, str] = field(default_factory=dict)
+    attribute: Callable[[str], str] = str
+    plain: Callable[[str], str] = str
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
         heading = self.name.match(body)
-        name = clean_name(heading["name"]) if heading else ""
+        name = self.attribute(clean_name(heading["name"])) if heading else ""
         if heading is None or not name:
             return CUT if cut else UNREADABLE
         rest = body[heading.end() :]
@@ -56,12 +59,17 @@ class Tagged:
     def _arguments(self, tool: str, text: str, known: Known, notes: set[str]) -> dict[str, Any] | None:
         """By key. None when something else than keys and values stands there."""
         opened = self._opened(tool, text, known)
+        if any(map(_lacks_tag, opened)):
+            notes.add("tag_missing")
         leading = text[: opened[0].start()] if opened else text.replace(self.end, "") if self.end else text
         if leading.strip() or not opened:
             return None if leading.strip() else {}
         ends = [*(found.start() for found in opened[1:]), len(text)]
         return together(
-            ((found["key"].strip(), (found, text[found.end() : end])) for found, end in zip(opened, ends, strict=True)),
+            (
+                (self.attribute(found["key"].strip()), (found, text[found.end() : end]))
+                for found, end in zip(opened, ends, strict=True)
+            ),
             lambda key, one: self._value(tool, *one, known, typed_value),
             lambda key, one: listed_items(key, self._value(tool, *one, known, typed_items)),
             lambda key: is_list(tool, key, known),
@@ -74,7 +82,8 @@ class Tagged:
         opened: list[re.Match[str]] = []
         closed = -1  # the first end of a value at or behind the last opening
         for found in self.key.finditer(text):
-            if not opened or closed < found.start() or not isinstance(schema, dict) or found["key"].strip() in schema:
+            known_key = not isinstance(schema, dict) or self.attribute(found["key"].strip()) in schema
+            if not opened or closed < found.start() or (known_key and not _lacks_tag(found)):
                 opened.append(found)
                 if closed < found.end():
                     closed = text.find(self.value_end, found.end())
@@ -96,7 +105,12 @@ class Tagged:
         kind = self.kinds.get(kind, kind) if kind else ""
         if kind:
             return value if kind == "string" else of_kinds(value, kind.split("|"))
-        return typed(value, tool, found["key"].strip(), known)
+        return typed(self.plain(value), tool, self.attribute(found["key"].strip()), known)
+
+
+def _lacks_tag(found: re.Match[str]) -> bool:
+    """Whether a key stands without the tag that opens its value, where a format can tell."""
+    return found.groupdict().get("opened", "") is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,8 +152,8 @@ _GIGACHAT = _headed(
 TURNS: dict[str, Turns] = {
     "hermes": replace(_chatml("user"), joint=_LINE),
     "qwen3_coder": replace(_chatml("user"), results=("<|im_start|>user\n", "\n<|im_end|>\n")),
-    "xlam": _chatml("tool"),
-    "lfm2": _chatml("tool"),
+    "minicpm5": replace(_chatml("user"), joint=_LINE),
+    **dict.fromkeys(("xlam", "lfm2"), _chatml("tool")),
     "olmo3": _chatml("environment"),
     "seed_oss": _chatml("tool", "<seed:bos>", "<seed:eos>", ""),
     "internlm2": replace(

@@ -9,6 +9,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.extents import value_end
 from toolbench.engine.formats.families.fenced import FENCE, fenced_json
+from toolbench.engine.formats.families.gemma_repair import repaired_calls
 from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.families.pythonic import PYTHONIC, bare_list
 from toolbench.engine.formats.json_calls import as_object
@@ -31,6 +32,13 @@ class GemmaCalls:
     quote: str
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+        reading = self._strict(body, cut=cut)
+        if not reading.problem or cut:
+            return reading
+        repaired = repaired_calls(body, self.quote, known)
+        return Reading(repaired, notes=("delimiter_missing",)) if repaired else reading
+
+    def _strict(self, body: str, *, cut: bool) -> Reading:
         calls: list[FoundCall] = []
         text, at = _json_like(body.split(self.quote)), 0
         while named := _HEADING.match(text, at):

@@ -44,7 +44,7 @@ def _blocks(tags: Tags) -> list[Block]:
     pairs = Tagged(
         re.compile(rf"\s*(?P<name>[\w.:/-]+)\s*(?:{separator}\s*)?(?=<|$)"),
         re.compile(
-            rf"{re.escape(key[0])}(?P<key>[^<]{{1,256}}){re.escape(key[1])}\s{{0,64}}{kind}{re.escape(value[0])}"
+            rf"{re.escape(key[0])}(?P<key>[^<]{{1,256}}){re.escape(key[1])}\s{{0,64}}{kind}(?P<opened>{re.escape(value[0])})?"
         ),
         value[1],
     )

@@ -59,18 +59,32 @@ MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
 _TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
+def _attribute(text: str) -> str:
+    """Escape an attribute's value, as Moonshot's encoder does."""
+    return text.replace("&", "&amp;").replace('"', "&quot;")
+
+
+def _unescaped(attribute: str) -> str:
+    return attribute.replace("&quot;", '"').replace("&amp;", "&")
+
+
 def _k3_call(call: TextCall, place: int) -> str:
     values = (
-        f'{_VALUE} key="{key}" type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
+        f'{_VALUE} key="{_attribute(key)}" type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
         for key, value in call.arguments.items()
     )
-    return f'{_CALL} tool="{call.name}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+    return f'{_CALL} tool="{_attribute(call.name)}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
 
 
 def _declared(tools: Sequence[JsonObject]) -> str:
     """A message of its own, with keys in order and no blanks, as Moonshot writes it."""
     opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
     return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{canonical_json(list(tools))}\n```{MESSAGE_END}"
+
+
+def _k3_result(call: TextCall, content: str, place: int) -> str:
+    heading = f'<|open|>message role="tool" tool="{_attribute(call.name)}" index="{place + 1}"<|sep|>'
+    return heading + content + MESSAGE_END
 
 
 KIMI_K3 = Format(
@@ -82,6 +96,7 @@ KIMI_K3 = Format(
                 re.compile(r'\s*tool="(?P<name>[^"]+)"[^<]*<\|sep\|>'),
                 re.compile(r'<\|open\|>argument key="(?P<key>[^"]*)"(?: type="(?P<kind>\w+)")?<\|sep\|>'),
                 _VALUE_END,
+                attribute=_unescaped,
             ),
             (_CALL_END,),
             (_CALL, _TOOLS_END),
@@ -91,11 +106,11 @@ KIMI_K3 = Format(
     Layout(_k3_call, _TOOLS, "", _TOOLS_END),
     Prompt(
         _declared,
-        enclosed('<|open|>message role="tool" tool="{name}" index="{number}"<|sep|>', MESSAGE_END),
+        _k3_result,
         results_between="",
     ),
     dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
     reasoning=(THOUGHT,),
     bare=bare_json,
-    holds=Holds(r"[^\s\"<|]+", r"[\w.-]+", ("<|open|>", "<|close|>")),
+    holds=Holds(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
 )

@@ -3,7 +3,7 @@ v13, behind the model's settings v15)."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt, Reading
 from toolbench.engine.formats.families.generic_json import bare_json
@@ -13,6 +13,7 @@ from toolbench.engine.formats.values import Known, TextCall
 from toolbench.engine.formats.writing import as_json, enclosed, json_call, named_json_call, spaced_json, tool_list
 
 MARKER, ID, ARGS, END = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "</s>"
+CLOSER = "[/TOOL_CALLS]"  # no template has it; models write it all the same
 ID_SIZE = 9
 _HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)(?:\[CALL_ID\](?P<id>\w+))?\s*(?:\[ARGS\])?\s*(?=\{|$)")
 _JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
@@ -44,13 +45,21 @@ class NameBefore:
         return Reading(reading.calls, reading.problem, (*reading.notes, *(["name_repaired"] if reading.calls else [])))
 
 
-BLOCK = Block(MARKER, MistralCalls(), enders=(MARKER, END), values=True, passed=(ARGS, ID))
+BLOCK = Block(
+    MARKER,
+    MistralCalls(),
+    (CLOSER,),
+    (MARKER, END),
+    values=True,
+    passed=(ARGS, ID),
+    closer_optional=True,
+)
 
 
 def _named(names: Sequence[str]) -> tuple[Block, ...]:
     """`name[TOOL_CALLS]{…}`, of a known tool."""
     return tuple(
-        Block(f"{name}{MARKER}", NameBefore(name), enders=(MARKER, END), starts=("{",), values=True) for name in names
+        replace(BLOCK, opener=f"{name}{MARKER}", read=NameBefore(name), starts=("{",), passed=()) for name in names
     )
 
 

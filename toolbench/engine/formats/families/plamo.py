@@ -17,7 +17,11 @@ ALL, ALL_END = _marks("tool_requests")
 ONE, ONE_END = _marks("tool_request")
 NAME, NAME_END = _marks("tool_name")
 ARGUMENTS, ARGUMENTS_END = _marks("tool_arguments")
-_HEADING = re.compile(rf"\s*{re.escape(NAME)}([^<]+){re.escape(NAME_END)}\s*(?:{re.escape(ARGUMENTS)})?\s*")
+CONSTRAINT, MESSAGE = "<|plamo:constrain|>json", "<|plamo:msg|>"  # told the decoder that JSON follows
+_HEADING = re.compile(
+    rf"\s*{re.escape(NAME)}([^<]+){re.escape(NAME_END)}\s*(?:{re.escape(ARGUMENTS)})?\s*"
+    rf"(?:{re.escape(CONSTRAINT)})?\s*(?:{re.escape(MESSAGE)})?\s*"
+)
 
 
 def _heading(heading: str) -> tuple[str, str]:
@@ -37,9 +41,15 @@ PLAMO3 = Format(
             many=False,
         ),
     ),
-    Layout(named_json_call(f"{ONE}{NAME}", f"{NAME_END}{ARGUMENTS}", f"{ARGUMENTS_END}{ONE_END}"), ALL, "", ALL_END),
+    Layout(
+        named_json_call(f"{ONE}{NAME}", f"{NAME_END}{ARGUMENTS}{CONSTRAINT}{MESSAGE}", f"{ARGUMENTS_END}{ONE_END}"),
+        ALL,
+        "",
+        ALL_END,
+    ),
     Prompt(tool_list("Tools:\n", "\n", flat=True), enclosed("<tool_response>", "</tool_response>")),
     dropped=(ALL, ALL_END, ONE_END, ARGUMENTS_END, "<|plamo:tag|>"),
+    reasoning=(_marks("think"),),
     bare=bare_json,
     holds=Holds(PLAIN_NAME),
 )

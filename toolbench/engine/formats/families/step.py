@@ -7,15 +7,22 @@ from toolbench.engine.formats.families.generic_json import bare_json
 from toolbench.engine.formats.tagged_calls import Tagged
 from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
 
-BEGIN, END = "<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"
+_CALL_BEGIN, END = "<｜tool_call_begin｜>", "<｜tool_call_end｜>"
+BEGIN = f"{_CALL_BEGIN}function<｜tool_sep｜>"
 ALL_BEGIN, ALL_END = "<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"
 _INVOKE, _INVOKE_END = '<steptml:invoke name="', "</steptml:invoke>"
 _VALUE, _VALUE_END = '<steptml:parameter name="', "</steptml:parameter>"
 
+
+def _wrapper(opener: str) -> Block:
+    return Block(opener, Tagged(re.compile("(?!)"), re.compile("(?!)"), ""), starts=(_INVOKE,), wrapper=True)
+
+
 STEP3 = Format(
     "step3",
     (
-        Block(BEGIN, Tagged(re.compile("(?!)"), re.compile("(?!)"), ""), starts=(_INVOKE,), wrapper=True),
+        _wrapper(BEGIN),
+        _wrapper(_CALL_BEGIN),  # models leave out what stands behind it
         Block(
             _INVOKE,
             Tagged(
