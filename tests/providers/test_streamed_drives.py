@@ -174,3 +174,58 @@ def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedProvi
     notes = Notes()
     driven(provider.endpoint(), notes, replace(plan(), stream=True))
     assert notes.codes == ["malformed_answer"]
+
+
+QUOTED = '<function=get_weather{"city": "Oslo"}</function>'
+REFUSED = {
+    "error": {
+        "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+        "type": "invalid_request_error",
+        "code": "tool_use_failed",
+        "failed_generation": QUOTED,
+        "status_code": 400,
+    }
+}
+HEALED = {"response_transforms": ["tool_calls_from_text"]}
+REFUSALS = {
+    "status 400": Answer(400, {"content-type": "application/json"}, json.dumps(REFUSED).encode()),
+    "the first event": sse(REFUSED, done=False),
+    "behind a role": sse(part({"role": "assistant", "content": None}), REFUSED),
+    "behind text": sse(part({"content": "I will "}), part({"content": "look."}), REFUSED),
+    "behind half a call": sse(*HALF, REFUSED),
+    "in an error line": Answer(
+        200,
+        {"content-type": "text/event-stream"},
+        [
+            f"data: {json.dumps(part({'content': 'Hm'}))}\n\n".encode(),
+            f"event: error\ndata: {json.dumps(REFUSED)}\n\n".encode(),
+        ],
+        ending=Ending.CLOSE,
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
+def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(provider: ScriptedProvider, answer: Answer) -> None:
+    provider.plays(answer, STREAMED_TEXT)
+    notes = Notes()
+
+    ended = driven(provider.endpoint(), notes, replace(plan(**HEALED), stream=True))
+
+    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert ended.turns[0].answer is not None
+    assert [(call.name, call.arguments) for call in ended.turns[0].answer.calls] == [("get_weather", '{"city":"Oslo"}')]
+    assert [one.code for one in ended.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
+    assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep", "ToolStep", "ExchangeStep"]
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
+def test_a_refused_call_is_the_models_failure_without_the_transform(provider: ScriptedProvider, answer: Answer) -> None:
+    provider.plays(answer, STREAMED_TEXT)
+    notes = Notes()
+
+    ended = driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+
+    assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["model_format"])
+    assert notes.exchanges[0].error is not None
+    assert "get_weather" in notes.exchanges[0].error.hint

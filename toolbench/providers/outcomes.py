@@ -140,7 +140,7 @@ def _of_success(status: int, body: bytes) -> ExchangeError | None:
     if b'"error"' in body:
         error = read_error(body, must_be=False)
         if error is not None:
-            if error.after_output:
+            if error.after_output and not error.refuses_call:
                 return failure("answer_cut", error.message, status=status, hint=error.hint)
             return _of_error(error, _status_inside(error) or status, status)
     if _LIKE_AN_ANSWER.match(body):

@@ -9,6 +9,7 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 
 PLAIN_LENGTH = 400
+REFUSED_CALL = "tool_use_failed"  # Groq's code
 _OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 _FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
@@ -26,6 +27,11 @@ class UpstreamError:
     text: str = ""
     after_output: bool = False
     generation: str = ""
+
+    @property
+    def refuses_call(self) -> bool:
+        """Whether the server refuses a call that it could not read, however much of the answer it passed on before."""
+        return bool(self.generation) or self.code == REFUSED_CALL
 
 
 def parse_json(body: bytes | str) -> Any:
