@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.engine.streams import chunk, split_at, stream
 from tests.engine.wires.anthropic.events import events, message
+from tests.engine.wires.test_streaming import read
 from tests.extremes import EXTREMES, number_leaves, with_literal
 from toolbench.engine.bounds import MAX_COST, MAX_TOKENS
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Finding, JsonObject, Usage
-from toolbench.engine.wires.answers import Answer
-from toolbench.engine.wires.usage import IMPLAUSIBLE, add_usage, read_usage
+from toolbench.engine.wires.answers import Answer, decode_answer
+from toolbench.engine.wires.usage import IMPLAUSIBLE, add_usage, read_usage, usage_in
 from toolbench.engine.wires.wires import wire_named
 
 TOKENS = {
@@ -230,3 +232,25 @@ def test_sum_of_usages_keeps_unknown_apart_from_zero() -> None:
     total = add_usage(add_usage(Usage(), Usage(input_tokens=3, cost=0.5)), Usage(input_tokens=0, output_tokens=0))
     assert total == Usage(input_tokens=3, output_tokens=0, cost=0.5)
     assert add_usage(total, None) is total
+
+
+GROQ = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+
+
+def test_groqs_usage_is_read_in_a_stream_and_in_a_whole_answer() -> None:
+    groq = {"id": "req_1", "usage": GROQ}
+    body = stream(chunk({"content": "Hi"}), chunk({}, finish="stop", x_groq=groq), finish="", usage=False)
+    choice = {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+
+    for turn in (read([body]), *(read(split_at(body, [place])) for place in range(0, len(body), 7))):
+        assert (turn.usage, turn.findings) == (Usage(input_tokens=10, output_tokens=2), ())
+    assert decode_answer(json.dumps({"choices": [choice], "x_groq": groq}).encode()).usage == Usage(
+        input_tokens=10, output_tokens=2
+    )
+
+
+def test_an_answers_own_usage_goes_before_groqs() -> None:
+    root = {"usage": GROQ, "x_groq": {"usage": {"prompt_tokens": 1}}}
+
+    assert usage_in(root) == GROQ
+    assert usage_in({"x_groq": "req_1"}) is None

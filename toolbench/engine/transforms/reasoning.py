@@ -5,11 +5,13 @@ from collections.abc import Callable
 from toolbench.engine.messages import JsonObject, Message, ToldResult
 from toolbench.engine.transforms.messages import MESSAGE
 from toolbench.engine.wires.anthropic.blocks import KEPT
+from toolbench.engine.wires.parts import PARTS
 
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 
 FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-THOUGHTS = ("thinking", "redacted_thinking")  # blocks of Messages
+THOUGHTS = ("thinking", "redacted_thinking")  # blocks of Messages, and parts of Mistral's answers
+OWN = (KEPT, PARTS)
 
 REASONING_HISTORY = {
     "none": "reasoning_left_out",
@@ -64,12 +66,17 @@ def _speaks(message: Message) -> bool:
 def _reasoned(message: Message) -> bool:
     if message.get("role") != "assistant":
         return False
-    return any(name in message for name in FIELDS) or any(map(_is_thought, _blocks(message)))
+    return any(name in message for name in FIELDS) or any(
+        _is_thought(block) for name in OWN for block in _blocks(message, name)
+    )
 
 
 def _without(message: Message) -> Message:
     rest = {name: value for name, value in message.items() if name not in FIELDS}
-    return {**rest, KEPT: [block for block in rest[KEPT] if not _is_thought(block)]} if _blocks(rest) else rest
+    for name in OWN:
+        if blocks := _blocks(rest, name):
+            rest[name] = [block for block in blocks if not _is_thought(block)]
+    return rest
 
 
 def _tagged(message: Message) -> Message:
@@ -81,8 +88,8 @@ def _tagged(message: Message) -> Message:
     return {**_without(message), "content": f"<think>{thought}</think>{content or ''}"}
 
 
-def _blocks(message: Message) -> list[JsonObject]:
-    blocks = message.get(KEPT)
+def _blocks(message: Message, name: str) -> list[JsonObject]:
+    blocks = message.get(name)
     return blocks if isinstance(blocks, list) else []
 
 

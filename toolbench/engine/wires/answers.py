@@ -9,8 +9,9 @@ from toolbench.engine.json_text import string_in
 from toolbench.engine.messages import Finding, JsonObject, Message, Turn, Usage
 from toolbench.engine.values import light
 from toolbench.engine.wires.odd_numbers import read_answer_json
+from toolbench.engine.wires.parts import apart
 from toolbench.engine.wires.reading import text_of
-from toolbench.engine.wires.usage import read_usage
+from toolbench.engine.wires.usage import read_usage, usage_in
 
 
 @light(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def answer_in(root: JsonObject, *, cut: bool = False) -> Answer:
     if not isinstance(message, dict):
         raise MalformedAnswer("no_message", "the first choice has no message")
     message, findings = _with_text(message)
-    usage, implausible = read_usage(root.get("usage"))
+    usage, implausible = read_usage(usage_in(root))
     return Answer(
         message=message,
         finish_reason=string_in(choice.get("finish_reason")) or None,
@@ -114,6 +115,7 @@ def error_text(error: Any) -> str:
 
 
 def _with_text(message: Message) -> tuple[Message, tuple[Finding, ...]]:
+    message = apart(message)
     content = message.get("content")
     if content is None or isinstance(content, str):
         return {**message, "content": content or ""}, ()

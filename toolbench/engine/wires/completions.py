@@ -21,6 +21,7 @@ class CompletionsWire:
 
     name = "completions"
     path = "completions"
+    usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         _check(body)
@@ -37,6 +38,7 @@ class LlamaWire:
 
     name = "llama"
     path = "/completion"
+    usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         _check(body)

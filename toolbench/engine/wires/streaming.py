@@ -13,8 +13,10 @@ from toolbench.engine.messages import Finding, JsonObject, Message, Turn
 from toolbench.engine.wires.answers import Answer, answer_in, decode_answer, error_text
 from toolbench.engine.wires.delta_calls import CallParts, DeltaCalls
 from toolbench.engine.wires.merging import merged
-from toolbench.engine.wires.reading import snippet
+from toolbench.engine.wires.parts import apart, joined, thought_in
+from toolbench.engine.wires.reading import snippet, text_of
 from toolbench.engine.wires.sse import DONE, EventsOrWhole, Payload, is_broken
+from toolbench.engine.wires.usage import usage_in
 
 _ONCE = ("model", "provider", "system_fingerprint")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -133,7 +135,7 @@ class Assembly:
     def _payload(self, payload: JsonObject) -> Iterator[Delta]:
         for key in _ONCE:
             self._root[key] = self._root.get(key) or payload.get(key)
-        self._root["usage"] = payload.get("usage") or self._root.get("usage")
+        self._root["usage"] = usage_in(payload) or self._root.get("usage")
         given = payload.get("choices")
         choices = given if isinstance(given, list) else []
         choice = next((one for one in choices if isinstance(one, dict) and one.get("index") in (0, None)), {})
@@ -155,7 +157,8 @@ class Assembly:
         for key, value in delta.items():
             if key not in ("tool_calls", "function_call") and value is not None:
                 self._fields.setdefault(key, []).append(value)
-        text, thought = _text(delta.get("content")), next((_text(delta[key]) for key in _REASONING if key in delta), "")
+        text, thought = text_of(delta), next((_text(delta[key]) for key in _REASONING if key in delta), "")
+        thought += thought_in(delta.get("content"))
         if text or thought:
             self._speaks_of = None
             yield Delta(text=text, reasoning=thought)
@@ -176,7 +179,7 @@ class Assembly:
             message["function_call"] = self._older_call.to_json()["function"]
         if calls := self._calls.to_json():
             message["tool_calls"] = calls[0] if self._calls.lone and len(calls) == 1 else calls
-        return message
+        return apart(message)
 
     def answer(self) -> Answer:
         """Raises MalformedAnswer for events that hold no answer, an error, or something unreadable."""
@@ -209,7 +212,7 @@ def _joined(key: str, pieces: list[Any]) -> Any:
     if len(pieces) > 1 and all(isinstance(piece, str) for piece in pieces) and key != "role":
         return "".join(pieces)
     if key == "content" and len(pieces) > 1:
-        return "".join(map(_text, pieces))
+        return joined(pieces)
     return merged(pieces, key)
 
 

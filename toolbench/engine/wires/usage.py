@@ -64,6 +64,12 @@ class UsageReader:
         self.findings.append(Finding(IMPLAUSIBLE, said, path))
 
 
+def usage_in(root: JsonObject) -> Any:
+    """Return the usage object of an answer or of an event: its own, or the one that Groq puts into `x_groq`."""
+    groq = root.get("x_groq")
+    return root.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None) or root.get("usage")
+
+
 def read_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
     """Return the usage object of an OpenAI-shaped answer, None when there is none, and what is implausible in it."""
     reader = UsageReader(given)

@@ -11,14 +11,17 @@ from toolbench.engine.policy.policy import Policy
 from toolbench.engine.wires.answers import Answer, BodyDecoder
 from toolbench.engine.wires.anthropic.messages_wire import MessagesWire
 from toolbench.engine.wires.completions import CompletionsWire, LlamaWire
+from toolbench.engine.wires.parts import own_parts
 from toolbench.engine.wires.streaming import StreamDecoder
 
 
 class Wire(Protocol):
-    """`path` stands below the endpoint's prefix, one that begins with a slash below its base address."""
+    """`path` stands below the endpoint's prefix, one that begins with a slash below its base address. `usual_findings`
+    are normal where this wire is spoken and are not reported."""
 
     name: str
     path: str
+    usual_findings: tuple[str, ...]
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """A body in chat shape as it travels, and what had to be changed for it beyond its shape. `body` is not
@@ -32,13 +35,16 @@ class Wire(Protocol):
 
 
 class ChatWire:
-    """OpenAI's chat completions: bodies travel as they are."""
+    """OpenAI's chat completions: bodies travel as they are, an answer that came in parts in its own."""
 
     name = "chat"
     path = "chat/completions"
+    usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-        return body, ()
+        messages = body.get("messages")
+        own = [own_parts(message) for message in messages] if isinstance(messages, list) else []
+        return ({**body, "messages": own} if own != messages and own else body), ()
 
     def decoder(self, read: Callable[[Answer], Turn], heard: Hear, *, stream: bool) -> Decoder:
         return StreamDecoder(read, heard) if stream else BodyDecoder(read)

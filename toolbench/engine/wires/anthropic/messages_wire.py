@@ -16,6 +16,7 @@ class MessagesWire:
 
     name = "anthropic"
     path = "messages"
+    usual_findings: tuple[str, ...] = ("content_beside_calls",)  # the model says what it is about to do
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         return encode_request(body)
