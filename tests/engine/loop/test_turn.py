@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import strategies as st
 from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, play
 from tests.engine.scripted import plan as planned
 from toolbench.engine.arguments import read_arguments
+from toolbench.engine.capabilities.declared import declared_by
+from toolbench.engine.capabilities.layers import capability_layers, layer_name
+from toolbench.engine.capabilities.record import merge
 from toolbench.engine.events import End
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
@@ -15,6 +19,7 @@ from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.transforms import UnknownTransform, names
+from toolbench.engine.wires.wires import wire_named
 
 KINDS = ("message", "tool", "response", "tool_call", "tool_result")
 USER = [{"role": "user", "content": "Go."}]
@@ -272,3 +277,37 @@ def test_calls_that_were_changed_are_read_anew() -> None:
     (made,) = read(given, answer(f"<tool_call>{said}</tool_call>")).calls
     assert made.read is not None
     assert made.read.arguments == {"a": 1}
+
+
+UNTYPED = {key: value for key, value in call().items() if key != "type"}
+
+
+def test_findings_that_are_usual_at_an_endpoint_are_not_reported() -> None:
+    body = answer("Let me see.", calls=[UNTYPED], finish="tool_calls")
+    assert [one.code for one in read(setup(), body).findings] == ["content_beside_calls", "call_type"]
+    assert [one.code for one in read(setup(usual_findings=["call_type"]), body).findings] == ["content_beside_calls"]
+
+
+@pytest.mark.parametrize(("template", "code"), [("mistral", "call_type"), ("anthropic", "content_beside_calls")])
+def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, code: str) -> None:
+    told = declared_by(template)
+    assert told is not None
+    patch = dict(capability_layers(merge([told]), {}))[layer_name(told)]
+    found = {
+        "call_type": answer(None, calls=[UNTYPED], finish="tool_calls"),
+        "content_beside_calls": answer("Let me see.", calls=[call()], finish="tool_calls"),
+    }
+
+    assert [one.code for one in read(setup(), found[code]).findings] == [code]
+    assert read(setup(usual_findings=patch["usual_findings"]), found[code]).findings == ()
+
+
+def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
+    given = replace(setup(), wire=wire_named("anthropic"))
+    use = {"type": "tool_use", "id": "toolu_1", "name": "state_get", "input": {}}
+    said = {"type": "text", "text": "Let me see."}
+    usage = {"input_tokens": 3, "output_tokens": 2}
+
+    turn = read(given, json.dumps({"content": [said, use], "stop_reason": "tool_use", "usage": usage}).encode())
+
+    assert (turn.text, [one.name for one in turn.calls], turn.findings) == ("Let me see.", ["state_get"], ())

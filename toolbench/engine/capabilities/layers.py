@@ -10,6 +10,11 @@ from toolbench.engine.policy.presets import Layers
 PREFIX = "capability "
 FOLD_SYSTEM = "midturn_system_to_user"
 NO_NULL = "assistant_tool_calls_content_empty_if_null"
+_KEYS = {
+    "max_tools": "max_tool_definitions_count",
+    "tool_id_pattern": "tool_id_pattern",
+    "usual_findings": "usual_findings",
+}  # fields whose value is that of a policy key
 _LIMITS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
@@ -53,10 +58,9 @@ def _patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[
         yield "prompt_endpoint", {"prompt_endpoint": "llama"}
     if known.reasoning_replay in ("none", "tags"):
         yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
-    if known.max_tools:
-        yield "max_tools", {"max_tool_definitions_count": known.max_tools}
-    if known.tool_id_pattern:
-        yield "tool_id_pattern", {"tool_id_pattern": known.tool_id_pattern}
+    for field, key in _KEYS.items():
+        if value := known.known().get(field):
+            yield field, {key: list(value) if isinstance(value, tuple) else value}
     if known.limit_name in _LIMITS and (known.limit_name != "max_tokens" or "max_completion_tokens" in options):
         yield "limit_name", {"request_transforms": [_LIMITS[known.limit_name]]}
     if known.effort_name in _EFFORTS and {"reasoning_effort", "reasoning"} & options.keys():

@@ -94,6 +94,10 @@ class Capabilities:
         default=None, metadata=_told("Sampling options that are taken without effect.")
     )
 
+    usual_findings: tuple[str, ...] | None = field(
+        default=None, metadata=_told("Findings that are the endpoint's normal behaviour and are not reported.")
+    )
+
     def known(self) -> JsonObject:
         """The fields that are not unknown."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))

@@ -107,7 +107,9 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
-    remarks = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
+    usual = {*setup.wire.usual_findings, *policy.usual_findings}
+    noted = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
+    remarks = (remark for remark in noted if remark.code not in usual)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     mode = mode_of(setup.asking.method) if with_tools else ""
     asked, values = (calls, () if call_changes else read.values) if with_tools else ((), ())
@@ -124,7 +126,12 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
         usage=answer.usage,
         path=read.path,
         changes=(*changes, *read.changes, *call_changes, *mended.changes),
-        findings=(*answer.findings, *read.findings, *mended.findings, *remarks),
+        findings=(
+            *answer.findings,
+            *read.findings,
+            *mended.findings,
+            *remarks,
+        ),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,

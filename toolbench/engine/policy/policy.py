@@ -166,6 +166,10 @@ class Policy:
             PATTERN, "What the endpoint takes as the id of a call, as a regular expression; others are replaced."
         ),
     )
+    usual_findings: tuple[str, ...] = field(
+        default=(),
+        metadata=row(WORDS, "Findings of calls that are the endpoint's normal behaviour and are not reported."),
+    )
     reasoning_history: str = field(
         default="all",
         metadata=row(
