@@ -45,3 +45,21 @@ def test_what_is_only_drafted_in_a_stream_is_never_told_of() -> None:
     pieces = (f"<think>Perhaps {a_call('draft')}", "</think>", a_call("real"))
     heard = [call["function"]["arguments"] for piece in pieces for call in watch(piece)]
     assert heard == ['{"a":"real"}']
+
+
+CALL = '{"tool": "ping", "arguments": {}}'
+
+
+@pytest.mark.parametrize("text", [CALL, f"```json\n{CALL}\n```"])
+@pytest.mark.parametrize(
+    "shape", ["{}</think>", "{}</think>Hello", "<think></think>{}</think>", "<think></think>{}Hello"]
+)
+def test_a_call_in_front_of_a_stray_closer_is_no_thought(text: str, shape: str) -> None:
+    said, thought = without_thought(shape.replace("{}", text))
+
+    assert (CALL in said, thought) == (True, "")
+
+
+def test_a_call_that_was_drafted_in_a_thought_is_one() -> None:
+    assert without_thought(f"<think>{CALL}</think>Hello") == ("Hello", CALL)
+    assert without_thought(f"Hm: {CALL}</think>Hello") == ("Hello", f"Hm: {CALL}")

@@ -95,3 +95,26 @@ def test_an_unclosed_tag_is_text() -> None:
 def test_a_long_row_of_unclosed_tags_is_read_in_one_pass() -> None:
     text = "<tool_call>" * 200_000
     assert cut_tagged_calls(text) == (text, [])
+
+
+@pytest.mark.parametrize("payload", ["...", "--", "_", '{"name": "..."}', "... {}"])
+def test_a_name_without_a_letter_or_digit_is_none(payload: str) -> None:
+    assert read(f"<tool_call>{payload}</tool_call>") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Write <tool_call>name</tool_call> so.", 0),
+        ('Write <tool_call>{"name": "g"}</tool_call> so.', 0),
+        ("So:\n<tool_call>name</tool_call>", 0),
+        ("<tool_call>name</tool_call>", 1),
+        ('I look.\n<tool_call>{"name": "g"}</tool_call>', 1),
+        ("Now <tool_call>f</tool_call> runs.", 1),
+    ],
+)
+def test_between_words_only_offered_names_are_calls(text: str, found: int) -> None:
+    said, calls = cut_tagged_calls(text, ["f"])
+
+    assert len(calls) == found
+    assert found or said == text

@@ -32,6 +32,8 @@ def without_thought(text: str) -> tuple[str, str]:
         return text, ""
     veil = _Veil(text)
     said, thought = split_reasoning(veil.text)
+    if veil.is_value(thought) and not any(opener in veil.text for opener in _OPENERS):
+        return veil.lifted(thought + said), ""  # nobody thinks in nothing but a call
     return veil.lifted(said), veil.lifted(thought)
 
 
@@ -58,6 +60,13 @@ class _Veil:
             parts += [text[at:start], f"{self._sign}{place}{self._sign}"]
             at = start + len(one)
         self.text = "".join([*parts, text[at:]])
+
+    def is_value(self, text: str) -> bool:
+        """Whether a text is one JSON object, fenced or not."""
+        return (
+            bool(self._hidden)
+            and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._sign}\d+{self._sign}\s*(?:```)?\s*", text) is not None
+        )
 
     def lifted(self, text: str) -> str:
         if not self._hidden:

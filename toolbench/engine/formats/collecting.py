@@ -1,9 +1,10 @@
 """What has been found so far in one answer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from toolbench.engine.formats.definition import FoundCall
+from toolbench.engine.formats.mentions import ends_answer, is_control
 from toolbench.engine.formats.values import ParsedText, Piece, TextCall
 from toolbench.engine.messages import Finding
 
@@ -12,6 +13,7 @@ _MESSAGES = {
     "call_cut": "The text ends inside a call; it was not executed.",
     "call_unreadable": "A call cannot be read; it stays in the text and was not executed.",
     "call_in_reasoning": "A call stands in the reasoning; it was not executed.",
+    "call_unoffered": "A call of a tool that was not offered stands between words; it was not executed.",
     "closer_missing": "A call ends without its closing marker; it was read all the same.",
     "reasoning_unclosed": "The reasoning has no end.",
     "python_literals": "The arguments are written as Python values instead of JSON.",
@@ -29,7 +31,12 @@ _MESSAGES = {
 class Collecting:
     """Text, reasoning, calls and findings in the order they come; `news` are the pieces nobody has fetched yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, careful: bool = False) -> None:
+        self._careful = careful
+        self._pending: list[tuple[str, bool]] = []  # tokens that may be text, with white space; and which are tokens
+        self._closed = False  # a thought was closed, if only an empty one
+        self._doubted = False  # a closer without its opener: what stands before it was a thought if anything follows
+        self._last = ""  # the last character said since a call or a thought
         self.news: list[Piece] = []
         self.findings: list[Finding] = []
         self._text: list[str] = []
@@ -48,7 +55,17 @@ class Collecting:
 
     @property
     def thought(self) -> bool:
-        return bool(self._reasoning)
+        """Whether a thought was closed before."""
+        return self._closed or bool(self._reasoning)
+
+    @property
+    def last(self) -> str:
+        """The last character of the text since a call or a thought; "" where nothing was said since."""
+        return "".join(text for text, _ in self._pending)[-1:] or self._last
+
+    def in_line(self) -> bool:
+        """Whether words stand before this place on its line."""
+        return not self.blank and not self.at_line()
 
     def at_line(self) -> bool:
         """Whether a line begins here; one does behind a call."""
@@ -57,7 +74,15 @@ class Collecting:
     def say(self, text: str) -> None:
         if not text:
             return
+        if self._pending:
+            self._pending.append((text, False))
+            if text.strip():
+                self._settle(lambda token: True)
+            return
+        if self._doubted and text.strip():
+            self.void()
         self._told.append(text)
+        self._last = text[-1]
         if self._proposed:
             self._gap += text
             if text.strip():
@@ -82,8 +107,34 @@ class Collecting:
         text, self._gap, self._proposed = raw + self._gap, "", None
         self._put(text)
 
+    def drop(self, token: str) -> None:
+        """Take a token that says nothing by itself. Where it may be a word of the text, what stands beside it tells."""
+        if is_control(token) and not self._careful:
+            return
+        if not self._pending and (self._behind_call or (is_control(token) and self.blank)):
+            return
+        self._pending.append((token, True))
+
+    def _settle(self, keep: Callable[[str], bool]) -> None:
+        """Say what was pending, of the tokens those to `keep`."""
+        pending, self._pending = self._pending, []
+        self.say("".join(text for text, is_token in pending if not is_token or keep(text)))
+
+    def end_thought(self) -> None:
+        """A closer stands without its opener. Words before it were a thought if anything follows."""
+        if self._blank:
+            self._closed = True
+        else:
+            self._doubted = True
+
+    def close_thought(self) -> None:
+        """A thought that was opened has ended."""
+        self._closed = True
+
     def think(self, text: str) -> None:
         if text:
+            self._settle(lambda token: not is_control(token))
+            self._last = ""
             self._reasoning.append(text)
             self.news.append(Piece("reasoning", text))
 
@@ -93,10 +144,18 @@ class Collecting:
 
     def propose(self, calls: Sequence[FoundCall], raw: str) -> None:
         """Calls that count only if nothing but white space follows."""
+        self._before_call()
         self._told.append(raw)
         self._proposed = (raw, calls)
 
+    def _before_call(self) -> None:
+        self._settle(lambda token: False)
+        if self._doubted:
+            self.void()
+        self._last = ""
+
     def call(self, found: FoundCall, raw: str) -> None:
+        self._before_call()
         if self._proposed:
             self._revoke()
         made = found.id or f"call_{len(self._calls) + 1}"
@@ -109,6 +168,7 @@ class Collecting:
 
     def void(self) -> None:
         """All text so far was reasoning, whose beginning stood in the prompt."""
+        self._doubted, self._closed, self._pending, self._last = False, True, [], ""
         self._reasoning = ["".join(self._told)]
         if self._calls or self._proposed:
             self.note("call_in_reasoning")
@@ -118,6 +178,7 @@ class Collecting:
         self.news.append(Piece("void", self._reasoning[0]))
 
     def parsed(self) -> ParsedText:
+        self._end()
         if self._proposed:
             raw, calls = self._proposed
             self._proposed = None
@@ -125,6 +186,18 @@ class Collecting:
                 self.call(found, raw)
         text = "".join([*self._text, self._gap]).strip()
         return ParsedText(text, "".join(self._reasoning).strip(), tuple(self._calls), tuple(self.findings))
+
+    def _end(self) -> None:
+        """Leave out tokens that were leaked at the end. They show it one by one, the last first."""
+        pending, self._pending = self._pending, []
+        while pending and not self._proposed:
+            text = "".join([*self._told, *(each for each, _ in pending[:-1])])
+            token, is_token = pending[-1]
+            if (is_token and not ends_answer(token, text)) or (not is_token and token.strip()):
+                break
+            pending.pop()
+        if not self._proposed:
+            self.say("".join(text for text, _ in pending))
 
     def fetch(self) -> tuple[Piece, ...]:
         fetched, self.news = tuple(self.news), []

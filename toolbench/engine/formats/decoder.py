@@ -5,9 +5,17 @@ begin a marker, it waits. It goes over the text a bounded number of times: what 
 no closer is read again once, with that known."""
 
 from toolbench.engine.formats.collecting import Collecting
-from toolbench.engine.formats.definition import Block, Format, Reading
+from toolbench.engine.formats.definition import Block, Format, Reading, with_names
 from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
 from toolbench.engine.formats.markers import TICKS, markers_of
+from toolbench.engine.formats.mentions import (
+    closes_in_words,
+    is_bare_name,
+    is_mentioned,
+    is_natural,
+    is_prose,
+    opens_in_words,
+)
 from toolbench.engine.formats.tape import Tape
 from toolbench.engine.formats.values import Known, ParsedText, Piece
 from toolbench.engine.formats.vocabulary import vocabulary
@@ -21,11 +29,14 @@ class Decoder:
     def __init__(self, form: Format, known: Known) -> None:
         self._known = known
         self._words = vocabulary(form, tuple(known.schemas))
-        self._tape, self._out = Tape(), Collecting()
+        self._tape, self._out = Tape(), Collecting(careful=form.careful)
         self._held: list[str] = []  # what was taken from the tape and may have to go back
         self._scanner: Scanner = Delimited(())
         self._block: Block | None = None
         self._opener = ""
+        self._careful = form.careful
+        self._in_line = False  # words stand before the opener on its line
+        self._spoken_of: set[str] = set()  # closers of thoughts whose opener was a word of the text
         self._inside = ""  # the closer of the reasoning, or the backticks of the code, that reading stands in
         self._plain_until: dict[str, float] = {}  # by backticks: where a line without their partner ends
         self._unclosed: set[str] = set()  # closers of reasoning that certainly do not come any more
@@ -68,15 +79,42 @@ class Decoder:
         word = tape.take(found.end)
         if word.startswith(TICKS):
             self._open_code(word)
-        elif word in self._words.reasoning:
-            self._inside, self._step = self._words.reasoning[word], self._in_reasoning
-        elif word in self._words.closers and not self._out.thought:
-            self._out.void()
+        elif word in self._words.reasoning or word in self._words.closers:
+            self._opener, self._step = word, self._at_thought
         elif word in self._words.blocks:
             self._opener, self._step = word, self._at_head
-        elif word not in self._words.dropped:
+            self._in_line = self._out.in_line()
+        elif word in self._words.dropped:
+            self._out.drop(word)
+        else:
             self._out.say(word)
         return True
+
+    def _at_thought(self) -> bool:
+        """Behind a word that opens or closes a thought: the words around it tell whether it only is one of them."""
+        word, closer = self._opener, self._words.reasoning.get(self._opener, "")
+        mentioned = self._is_mentioned() if self._out.in_line() else False
+        if mentioned is None:
+            return False
+        self._step = self._in_text
+        before = self._out.last
+        if closer:
+            if mentioned or (self._out.in_line() and opens_in_words(before)):
+                self._spoken_of.add(closer)
+                self._out.say(word)
+            else:
+                self._inside, self._step = closer, self._in_reasoning
+        elif word in self._spoken_of or (mentioned and closes_in_words(before)):
+            self._out.say(word)
+        elif not self._out.thought:
+            self._out.end_thought()
+        return True
+
+    def _is_mentioned(self) -> bool | None:
+        tape = self._tape
+        head = tape.text[tape.at : tape.at + self._words.head]
+        complete = tape.final or len(head) == self._words.head
+        return is_mentioned(self._opener, head, self._known.schemas, complete=complete)
 
     def _open_code(self, ticks: str) -> None:
         self._opener = self._inside = ticks
@@ -129,6 +167,7 @@ class Decoder:
             return False
         if tape.text[found.start : found.end] == self._inside:
             tape.take(found.end)
+            self._out.close_thought()
             self._step = self._in_text
         elif self._inside in self._unclosed:
             self._step = self._in_text
@@ -144,6 +183,7 @@ class Decoder:
         if found.is_marker:
             tape.take(found.end)
             self._out.think(self._release())
+            self._out.close_thought()
             self._out.note("call_in_reasoning")
         elif tape.final:
             self._unclosed.add(self._inside)
@@ -159,8 +199,11 @@ class Decoder:
         tape = self._tape
         head = tape.text[tape.at : tape.at + self._words.head]
         complete = tape.final or len(head) == self._words.head
+        mentioned = self._is_mentioned() if self._in_line else False
+        if mentioned is None:
+            return False
         for block in self._words.blocks.get(self._opener, ()):
-            if not self._welcome(block):
+            if (mentioned and not (block.certain or block.starts)) or not self._welcome(block):
                 continue
             fits = block.fits(head, complete=complete)
             if fits is None:
@@ -230,9 +273,12 @@ class Decoder:
         raw = self._opener + body + closer
         in_fence = self._opener.startswith(TICKS) and not closer
         self._block, self._step = None, self._in_fence if in_fence else self._in_text
-        reading = block.read(body, self._known, cut=cut)
+        reading = with_names(block.read(body, self._known, cut=cut))
         if block.bare:
             self._finish_bare(block, reading, raw, cut=cut)
+            return
+        if self._is_text(block, reading, body, cut=cut):
+            self._out.say(raw)
             return
         self._out.think(reading.reasoning)
         self._out.say(reading.text)
@@ -245,6 +291,23 @@ class Decoder:
             self._out.say("" if reading.calls else raw)
         elif reading.calls and block.closers and not closer and not block.closer_optional:
             self._out.note("closer_missing")
+
+    def _is_text(self, block: Block, reading: Reading, body: str, *, cut: bool) -> bool:
+        """Whether a marked block is only spoken of. Between words, only offered names are calls."""
+        names = self._known.schemas
+        only_offered = block.offered and bool(names or self._careful)
+        if not reading.calls:
+            unnamed = only_offered and not any(name in body for name in names)
+            return bool(reading.problem) and (unnamed or is_prose(body, names, in_line=self._in_line, cut=cut))
+        if block.certain or any(call.name in names for call in reading.calls):
+            return False
+        if only_offered:
+            return True
+        bare_name = is_bare_name(body)
+        if not bare_name and self._in_line and is_natural(block.opener):
+            self._out.note("call_unoffered")
+            return True
+        return bare_name and not self._out.blank and is_natural(block.opener)
 
     def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:
         known = [call.name in self._known.schemas for call in reading.calls]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from toolbench.engine.formats.values import Known, TextCall
@@ -34,6 +34,12 @@ class Reading:
     reasoning: str = ""
 
 
+def with_names(reading: Reading) -> Reading:
+    """Return what was read without calls whose names have no letter and no digit, which are unreadable."""
+    named = tuple(call for call in reading.calls if any(map(str.isalnum, call.name)))
+    return reading if len(named) == len(reading.calls) else replace(reading, calls=named, problem="call_unreadable")
+
+
 class Reader(Protocol):
     """Reads the text between opener and closer. `cut` says that the text ended before the block did."""
 
@@ -50,7 +56,9 @@ class Block:
 
     A `bare` block has no marker of its own: it counts only when all its names are known. `whole`: only when it is the
     whole answer. `at_line`: only at the beginning of a line. An `inner` opener is the first part of the body. A
-    `wrapper` is dropped, and what follows is read on its own. With `closer_optional` a missing closer is no finding."""
+    `wrapper` is dropped, and what follows is read on its own. With `closer_optional` a missing closer is no finding.
+    An `offered` block is a call only of a tool that is offered, where any are: its markers are ordinary markup.
+    A `certain` one is never only spoken of."""
 
     opener: str
     read: Reader
@@ -67,6 +75,8 @@ class Block:
     at_line: bool = False
     inner: bool = False
     wrapper: bool = False
+    offered: bool = False
+    certain: bool = False
     closer_optional: bool = False
 
     def fits(self, head: str, *, complete: bool) -> bool | None:
@@ -126,7 +136,8 @@ class Format:
     """One family's way of writing calls.
 
     `bare` and `named` make the blocks that need the tools' names: those without any marker, and those where a name goes
-    before one. `dropped` are tokens that say nothing by themselves. `reasoning` are pairs around reasoning, and
+    before one. `dropped` are tokens that say nothing by themselves; those that are ordinary markup are dropped only
+    beside a call or at the end, and with `careful` all others too. `reasoning` are pairs around reasoning, and
     `thought` the pair that is written, if it is another than the first. `native` says that servers know the format and
     models were trained on it."""
 
@@ -141,3 +152,4 @@ class Format:
     named: Callable[[Sequence[str]], tuple[Block, ...]] = field(default=lambda names: ())
     holds: Holds = Holds()
     native: bool = True
+    careful: bool = False

@@ -65,8 +65,9 @@ class Shape:
 
 
 def clean_name(name: str) -> str:
-    """A tool's name without leaked tokens and white space."""
-    return _NOISE.sub("", name).strip()
+    """Return a tool's name without leaked tokens and white space; "" for one without a letter or digit."""
+    clean = _NOISE.sub("", name).strip()
+    return clean if any(map(str.isalnum, clean)) else ""
 
 
 def as_object(value: object) -> dict[str, Any] | None:

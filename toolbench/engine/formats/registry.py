@@ -85,6 +85,7 @@ def _auto() -> Format:
         bare=lambda names: (*bare_json(names), *bare_list(names), *whole_tool_code(names), *whole_fence(names)),
         named=_all_named,
         native=False,
+        careful=True,
     )
 
 

@@ -4,6 +4,7 @@ arguments are looked at."""
 from collections.abc import Sequence
 
 from toolbench.engine.formats import ParsedText, TextCall, parse
+from toolbench.engine.formats.values import known_tools
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.transforms.registry import Facts, TransformKind
@@ -48,14 +49,15 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
     return {**message, "tool_calls": written}
 
 
-@RESPONSE.register
-def assistant_content_tool_call_tags_to_tool_calls(message: Message) -> Message:
+@RESPONSE.register_informed
+def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: Facts) -> Message:
     """Calls written into the content as <tool_call>…</tool_call> become tool calls, when there are none yet; tags in
-    code blocks, inline code or behind a backslash are quotations and stay."""
+    code blocks, inline code or behind a backslash are quotations and stay, and so do those between words that name no
+    tool that was offered."""
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
         return message
-    rest, calls = cut_tagged_calls(content)
+    rest, calls = cut_tagged_calls(content, known_tools(facts.tools).schemas)
     return {**message, "content": rest, "tool_calls": calls} if calls else message
 
 

@@ -2,42 +2,58 @@
 stands, and where it is only quoted, is found by the reader of all formats; what stands in it is read here."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.decoder import Decoder
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Reading
 from toolbench.engine.formats.families.hermes import CLOSER, HERMES, OPENER
+from toolbench.engine.formats.mentions import is_bare_name
 from toolbench.engine.formats.values import Known, Piece
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject
 
 _NAMED = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
-_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
+_NAME = re.compile(r"[_.-]*[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 def _whole(body: str, known: Known, *, cut: bool) -> Reading:
     """Every tag that is closed counts, whatever stands in it; an unclosed one is text."""
-    return Reading(problem="call_cut") if cut else Reading((FoundCall("", {}),))
+    return Reading(problem="call_cut") if cut else Reading((FoundCall("tag", {}),))
 
 
 _ESCAPED = Block(f"\\{OPENER}", _whole, starts=("\0",), skip=re.compile(""))  # never begins: a quotation, said as it is
-_TAGS = Format("tags", (Block(OPENER, _whole, (CLOSER,)), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=())
+_TAGS = Format(
+    "tags", (Block(OPENER, _whole, (CLOSER,), certain=True), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=()
+)
 
 
-def cut_tagged_calls(content: str) -> tuple[str, list[JsonObject]]:
+def cut_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
     """The text without its tags, trimmed, and the calls in order, with ids `tool_call` position by position:
     `tag_call_1` is the first tag, and one that cannot be read leaves a gap. No readable tag: the text as it was and
-    an empty list. An unclosed tag is text; an unclosed code block runs to the end."""
+    an empty list. An unclosed tag is text; an unclosed code block runs to the end. Between words, only a tag with one
+    of `names` is a call, where there are any; others are text."""
     calls: list[JsonObject | None] = []
     kept, at = "", 0
     for piece in _pieces(content):
         raw = piece.call.raw if piece.call else ""
         starts = content.index(raw, at) if raw else at + len(piece.text)
         kept, at = kept + content[at:starts], starts + len(raw)
-        calls += [_call(len(calls) + 1, raw[len(OPENER) : -len(CLOSER)])] if raw else []
+        if not raw:
+            continue
+        payload = raw[len(OPENER) : -len(CLOSER)]
+        call = _call(len(calls) + 1, payload)
+        if call and names and call["function"]["name"] not in names and _in_words(kept, payload):
+            kept += raw
+        else:
+            calls.append(call)
     read = [call for call in calls if call is not None]
     return ((kept + content[at:]).strip(), read) if read else (content, [])
+
+
+def _in_words(before: str, payload: str) -> bool:
+    """Whether a tag stands in a line with words before it, or is a bare name behind any."""
+    return bool(before.rpartition("\n")[2].strip() or (before.strip() and is_bare_name(payload)))
 
 
 def _pieces(content: str) -> Iterator[Piece]:

@@ -34,7 +34,7 @@ _STOPS = ("<｜end▁of▁sentence｜>",)
 def _heading(heading: str) -> tuple[str, str]:
     """The name is what stands behind the separator, or before it if nothing does; without a separator there is none."""
     before, *behind = _SEPARATOR.split(heading, maxsplit=1)
-    named = (_TYPED.match(behind[0]) or _TYPED.match(before)) if behind else None
+    named = _TYPED.match(behind[0] if behind[0].strip("` \n") else before) if behind else None
     return (named["name"], "") if named else ("", "")
 
 

@@ -182,5 +182,5 @@ GEMMA4 = _format(
         results_between="",
         role="assistant",
     ),
-    (("<|channel>thought\n", "<channel|>"),),
+    (("<|channel>thought", "<channel|>"),),
 )

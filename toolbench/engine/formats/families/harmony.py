@@ -14,6 +14,7 @@ from toolbench.engine.formats.writing import enclosed, spaced_json
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
+_HEADING_WORDS = 2  # of a message that calls nothing: a role or channel, and what its content is
 _RECIPIENT = re.compile(r"to=(?:functions\.)?(?P<name>[^\s<]+)")
 _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 
@@ -25,6 +26,8 @@ class HarmonyMessage:
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
         heading, marked, content = body.partition(MESSAGE)
         recipient = _RECIPIENT.search(heading)
+        if not marked and not recipient and len(heading.split()) > _HEADING_WORDS:
+            return Reading(problem="call_unreadable")
         if not marked:
             return Reading(problem="call_cut") if cut and recipient else Reading(text="" if cut else content)
         if recipient:

@@ -47,6 +47,7 @@ MINICPM5 = Format(
             (FUNCTION_END,),
             (FUNCTION,),
             guard=(PARAM, PARAM_END),
+            offered=True,
         ),
     ),
     Layout(_call),

@@ -1,0 +1,77 @@
+"""Markers that a text only speaks of, told by the words around them."""
+
+import re
+from collections.abc import Collection
+
+_BLANKS = " \t"
+_QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
+_OPENING = _QUOTES + "([（【¿¡"
+_CLOSING = _QUOTES + ")]）】.,;:!?…-–—/、。，；：！？।،؛؟"
+_WORD = re.compile(r"[ \t]+(?P<word>[^\W_][\w.-]*)")
+_UNFINISHED = ("=", " ", "(", ":", "\n", '"')  # ends of markers that go on, such as `<function=`
+_CODE = re.compile(r"[{\[<]|\w\(|\w=")
+_PLAIN_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
+_MARKUP = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)>|\[/?[A-Z_]+\]|>>>\w+\n")
+_NATURAL = re.compile(r"</?[A-Za-z]|\[[A-Z]")
+
+
+def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bool) -> bool | None:
+    """Return whether a marker in the middle of a line is a word of a sentence, as `head` behind it shows: a blank and
+    a word that names no tool, or what closes a quotation, bracket or sentence. None while more must be seen."""
+    if marker.endswith(_UNFINISHED):
+        return False
+    rest = head.lstrip(_BLANKS)
+    if not rest:
+        return False if complete else None
+    if rest[0] in _CLOSING:
+        return not (rest[0] == "[" or (rest[0] in "-'\"" and len(rest) < len(head) and marker.endswith("]")))
+    found = _WORD.match(head)
+    if found is None:
+        return False
+    if found.end() == len(head) and not complete:
+        return None
+    return found["word"] not in names
+
+
+def opens_in_words(before: str) -> bool:
+    """Return whether no thought can open behind this character: it is a letter, or opens a quotation or bracket."""
+    return before.isalnum() or (before != "" and before in _OPENING)
+
+
+def closes_in_words(before: str) -> bool:
+    """Return whether a closer behind this character may be a word of a sentence."""
+    return before != "" and before in _OPENING + _BLANKS
+
+
+def is_prose(body: str, names: Collection[str], *, in_line: bool, cut: bool) -> bool:
+    """Return whether what stands behind a call's marker and cannot be read are words about calls: in the middle of a
+    line, or behind a blank, without anything that a call is made of and without a tool's name."""
+    word = body.strip()
+    if not (in_line or _WORD.match(body)) or _CODE.search(body) or any(name in body for name in names):
+        return False
+    return not cut or _PLAIN_WORD.fullmatch(word) is None
+
+
+def is_bare_name(body: str) -> bool:
+    """Return whether a call is nothing but a name."""
+    return _CODE.search(body) is None
+
+
+def is_control(token: str) -> bool:
+    """Return whether a token cannot be natural text, as markup and words in brackets can."""
+    return _MARKUP.fullmatch(token) is None
+
+
+def is_natural(opener: str) -> bool:
+    """Return whether a call's marker may be a word of ordinary text: markup, or a word in brackets."""
+    return _NATURAL.match(opener) is not None
+
+
+def ends_answer(token: str, text: str) -> bool:
+    """Return whether a token at the end of an answer was leaked: a control token, or markup that follows `text`
+    without a blank and closes nothing in it."""
+    found = _MARKUP.fullmatch(token)
+    if found is None:
+        return True
+    closes = not found["name"] or (found["end"] and f"<{found['name']}" in text)
+    return not closes and text[-1:].strip() != ""
