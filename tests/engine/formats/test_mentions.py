@@ -1,0 +1,131 @@
+"""Ordinary texts, in many languages, pass the reader of all formats as they are."""
+
+import json
+import random
+
+import pytest
+
+from tests.engine.formats.cases import DATA, TOOLS, fed
+from toolbench.engine.asking.thoughts import without_thought
+from toolbench.engine.asking.written_calls import meant_call
+from toolbench.engine.formats import ParsedText, TextCall, parse, render
+from toolbench.engine.formats.registry import FORMATS
+from toolbench.engine.transforms.tags import cut_tagged_calls
+
+ROWS: list[dict[str, str]] = json.loads((DATA / "natural_texts.json").read_text())
+TEXTS = [row["text"] for row in ROWS]
+NAMES = [tool["function"]["name"] for tool in TOOLS]
+MARKERS = sorted(
+    {word for form in FORMATS for word in (*form.dropped, *(tag for pair in form.reasoning for tag in pair))}
+    | {word for form in FORMATS for block in form.blocks for word in (block.opener, *block.closers, *block.enders)}
+)
+SENTENCES = [
+    "The marker {} stands in a sentence.",
+    'It is written as "{}", then a name follows.',
+    "Use {} or {} here, not both.",
+    "Token {}: it ends a turn.",
+    "Das Zeichen {} beendet den Aufruf, sagt man.",
+    "Le mot « {} » sert à ouvrir.",
+    "（{}）を使います。",
+]
+
+
+def test_the_texts_are_many_and_in_ten_languages() -> None:
+    kinds = {"prose", "code", "html", "json", "quotation", "mathematics", "markers"}
+    by_language: dict[str, set[str]] = {}
+    for row in ROWS:
+        by_language.setdefault(row["language"], set()).add(row["kind"])
+
+    assert len(ROWS) >= 60
+    assert sum(found == kinds for found in by_language.values()) >= 10
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_natural_text_passes_auto_unchanged(text: str) -> None:
+    for tools in (TOOLS, []):
+        for parsed in (
+            parse(text, tools=tools),
+            fed(text, "auto", 1, tools),
+            fed(text, "auto", random.Random(text), tools),
+        ):
+            assert parsed == ParsedText(text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_natural_text_passes_every_other_reader_unchanged(text: str) -> None:
+    assert meant_call(text, NAMES) is None
+    assert cut_tagged_calls(text, NAMES) == (text, [])
+    assert without_thought(text) == (text, "")
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_a_marker_in_a_sentence_is_a_word_of_it(marker: str) -> None:
+    for sentence in SENTENCES:
+        text = sentence.replace("{}", marker)
+        assert parse(text, tools=TOOLS) == fed(text, "auto", 1) == ParsedText(text)
+
+
+CALL = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+
+
+@pytest.mark.parametrize("text", [row["text"] for row in ROWS if row["kind"] in ("prose", "quotation", "markers")])
+def test_a_call_behind_natural_text_is_read_and_the_text_stays(text: str) -> None:
+    parsed = parse(f"{text}\n\n{CALL}", tools=TOOLS)
+
+    assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello<|im_end|>", "Hello"),
+        ("Hello <|eot_id|>\n", "Hello"),
+        ("Hello</s>", "Hello"),
+        ("Hello</s></s>", "Hello"),
+        ("Hello<end_of_turn>\n", "Hello"),
+        ("<|START_RESPONSE|>Hello<|END_RESPONSE|>", "Hello"),
+        ("<s>Hello</s>", "<s>Hello</s>"),
+        ("It ends with </s>", "It ends with </s>"),
+        ("One <|im_end|> two", "One <|im_end|> two"),
+        (f"Hello {CALL}</tool_call><|im_end|>", "Hello"),
+        (f"Hello <minimax:tool_call>{CALL}</minimax:tool_call>", "Hello"),
+    ],
+)
+def test_leaked_tokens_are_dropped_where_they_are_no_words(text: str, said: str) -> None:
+    assert parse(text, tools=TOOLS).text == fed(text, "auto", 1).text == said
+
+
+def _named(name: str) -> str:
+    return f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "findings"),
+    [
+        ("Write <tool_call>...</tool_call> to call.", [], []),
+        ("<tool_call>...</tool_call>", [], ["call_unreadable"]),
+        (_named("..."), [], ["call_unreadable"]),
+        (_named("--"), [], ["call_unreadable"]),
+        ("Write <tool_call>some_name</tool_call> to call.", [], []),
+        ("So:\n<tool_call>some_name</tool_call>\nis a call.", [], []),
+        ("Write <tool_call>ping</tool_call> to call.", ["ping"], []),
+        (f"I will call {_named('ping')} now.", ["ping"], []),
+        (f"I will call {_named('unknown')} now.", [], ["call_unoffered"]),
+        (f"I will call it.\n{_named('unknown')}", ["unknown"], []),
+        (_named("unknown"), ["unknown"], []),
+        ('Docs: <function name="strlen"><param name="s">x</param></function>', [], []),
+        ('<function name="ping"></function>', ["ping"], []),
+    ],
+)
+def test_between_words_only_offered_names_are_calls(text: str, calls: list[str], findings: list[str]) -> None:
+    for parsed in (parse(text, tools=TOOLS), fed(text, "auto", 1), fed(text, "auto", random.Random(text))):
+        assert [call.name for call in parsed.calls] == calls
+        assert [finding.code for finding in parsed.findings] == findings
+        assert calls or parsed.text == text
+
+
+@pytest.mark.parametrize("form", [form.name for form in FORMATS])
+def test_a_name_has_a_letter_or_digit_in_every_format(form: str) -> None:
+    for name in ("...", "--", "_", "?"):
+        written = render([TextCall(name, {})], format=form)
+        assert parse(written, format=form).calls == parse(written).calls == ()
