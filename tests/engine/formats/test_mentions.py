@@ -129,3 +129,18 @@ def test_a_name_has_a_letter_or_digit_in_every_format(form: str) -> None:
     for name in ("...", "--", "_", "?"):
         written = render([TextCall(name, {})], format=form)
         assert parse(written, format=form).calls == parse(written).calls == ()
+
+
+BEGIN_LINES = {"pythonic", "llama3_json", "react", "gemma3", "json", "fenced_json", "xlam", "command_r"}
+
+
+@pytest.mark.parametrize("form", [form.name for form in FORMATS if form.name not in BEGIN_LINES])
+@pytest.mark.parametrize("words", ["I will look.", "I will look. ", "Look: "])
+def test_an_offered_call_right_behind_words_is_read_in_every_format(form: str, words: str) -> None:
+    calls = [TextCall("ping", {}), TextCall("bash", {"command": "ls"})]
+    text = words + render(calls, format=form)
+
+    for name in (form, "auto"):
+        parsed = parse(text, format=name, tools=TOOLS)
+        assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in calls]
+        assert (parsed.text, fed(text, name, 1)) == (words.strip(), parsed)

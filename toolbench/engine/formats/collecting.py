@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from toolbench.engine.formats.definition import FoundCall
-from toolbench.engine.formats.mentions import ends_answer, is_control
+from toolbench.engine.formats.mentions import ends_answer, is_control, is_tag
 from toolbench.engine.formats.values import ParsedText, Piece, TextCall
 from toolbench.engine.messages import Finding
 
@@ -109,7 +109,7 @@ class Collecting:
 
     def drop(self, token: str) -> None:
         """Take a token that says nothing by itself. Where it may be a word of the text, what stands beside it tells."""
-        if is_control(token) and not self._careful:
+        if not self._careful and not is_tag(token):
             return
         if not self._pending and (self._behind_call or (is_control(token) and self.blank)):
             return

@@ -14,6 +14,7 @@ from toolbench.engine.formats.mentions import (
     is_mentioned,
     is_natural,
     is_prose,
+    is_whole,
     opens_in_words,
 )
 from toolbench.engine.formats.tape import Tape
@@ -199,7 +200,7 @@ class Decoder:
         tape = self._tape
         head = tape.text[tape.at : tape.at + self._words.head]
         complete = tape.final or len(head) == self._words.head
-        mentioned = self._is_mentioned() if self._in_line else False
+        mentioned = self._is_mentioned() if self._in_line and is_whole(self._opener) else False
         if mentioned is None:
             return False
         for block in self._words.blocks.get(self._opener, ()):

@@ -8,18 +8,17 @@ _QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
 _OPENING = _QUOTES + "([（【¿¡"
 _CLOSING = _QUOTES + ")]）】.,;:!?…-–—/、。，；：！？।،؛؟"
 _WORD = re.compile(r"[ \t]+(?P<word>[^\W_][\w.-]*)")
-_UNFINISHED = ("=", " ", "(", ":", "\n", '"')  # ends of markers that go on, such as `<function=`
+_WHOLE = (">", "]")  # ends of markers that nothing else belongs to; others go on, such as `<function=`
 _CODE = re.compile(r"[{\[<]|\w\(|\w=")
 _PLAIN_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
-_MARKUP = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)>|\[/?[A-Z_]+\]|>>>\w+\n")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)>|\[/?[A-Z_]+\]")
+_MARKUP = re.compile(rf"{_TAG.pattern}|>>>\w+\n")
 _NATURAL = re.compile(r"</?[A-Za-z]|\[[A-Z]")
 
 
 def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bool) -> bool | None:
     """Return whether a marker in the middle of a line is a word of a sentence, as `head` behind it shows: a blank and
     a word that names no tool, or what closes a quotation, bracket or sentence. None while more must be seen."""
-    if marker.endswith(_UNFINISHED):
-        return False
     rest = head.lstrip(_BLANKS)
     if not rest:
         return False if complete else None
@@ -31,6 +30,11 @@ def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bo
     if found.end() == len(head) and not complete:
         return None
     return found["word"] not in names
+
+
+def is_whole(marker: str) -> bool:
+    """Return whether a call's marker is complete, so that it may be a word of a sentence."""
+    return marker.endswith(_WHOLE)
 
 
 def opens_in_words(before: str) -> bool:
@@ -57,8 +61,13 @@ def is_bare_name(body: str) -> bool:
     return _CODE.search(body) is None
 
 
+def is_tag(token: str) -> bool:
+    """Return whether a token is written as markup or as a word in brackets."""
+    return _TAG.fullmatch(token) is not None
+
+
 def is_control(token: str) -> bool:
-    """Return whether a token cannot be natural text, as markup and words in brackets can."""
+    """Return whether a token cannot be natural text, as tags and what stands behind a prompt of Python's can."""
     return _MARKUP.fullmatch(token) is None
 
 
