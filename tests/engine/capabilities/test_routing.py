@@ -62,12 +62,12 @@ def test_tools_the_endpoint_would_refuse_are_found_before_they_are_sent() -> Non
     picky = Capabilities(max_tools=1, name_pattern="^[a-z_]{1,12}$", schema_dialect=("$ref", "type"))
     tools = (
         ToolDefinition("fine", "", {"properties": {"$ref": {"enum": ["a"]}}}),
-        ToolDefinition("Far too long a name", "", {"properties": {"at": {"$ref": "#/$defs/at"}}}),
+        ToolDefinition("FarTooLongAName", "", {"properties": {"at": {"$ref": "#/$defs/at"}}}),
     )
 
     assert tool_troubles(tools, picky) == (
         "There are 2 tools and the endpoint takes 1.",
-        "The endpoint does not take the name Far too long a name: it wants ^[a-z_]{1,12}$.",
-        "The endpoint refuses $ref in a schema, which Far too long a name has.",
+        "The endpoint does not take the name FarTooLongAName: it wants ^[a-z_]{1,12}$.",
+        "The endpoint refuses $ref in a schema, which FarTooLongAName has.",
     )
     assert tool_troubles(tools, Capabilities()) == ()

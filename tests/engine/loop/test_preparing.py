@@ -7,7 +7,7 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
-from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition, ToolRegistry
 
 
 def prepare(
@@ -31,7 +31,7 @@ def test_a_plan_that_cannot_start_says_why() -> None:
     with pytest.raises(PlanError, match="no model"):
         prepare(model=" ")
     with pytest.raises(PlanError, match="no name"):
-        prepare(tools=ToolRegistry((ToolDefinition(" "),)))
+        prepare(tools=ToolRegistry((StoredToolDefinition(" "),)))
     with pytest.raises(PlanError, match="twice"):
         prepare(tools=twice)
     with pytest.raises(PlanError, match="tool t "):

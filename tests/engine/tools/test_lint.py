@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 
 
 def tool(name: str = "f", description: str = "F.", **schema: Any) -> ToolDefinition:
-    return ToolDefinition(name, description, {"type": "object", **schema})
+    return StoredToolDefinition(name, description, {"type": "object", **schema})
 
 
 def found(*tools: ToolDefinition) -> list[tuple[str, str]]:
@@ -96,4 +96,4 @@ def test_a_schema_nested_without_end_is_said_and_not_walked() -> None:
 
 
 def test_tools_the_model_never_sees_are_left_out() -> None:
-    assert lint_tools([ToolDefinition("a.b", "", exposed_to_model=False)]) == ()
+    assert lint_tools([StoredToolDefinition("a.b", "", exposed_to_model=False)]) == ()

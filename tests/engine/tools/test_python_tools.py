@@ -120,3 +120,10 @@ def test_partials_objects_and_models_are_tools_under_a_name_that_they_are_given(
     assert [list(tool.definition.parameters["properties"]) for tool in made] == [["a", "b"], ["grams"], ["kind", "day"]]
     with pytest.raises(PlanError, match="give it one"):
         python_tool(Scales())
+
+
+def test_python_tool_with_a_name_that_is_no_identifier_is_refused() -> None:
+    with pytest.raises(PlanError, match="'add two' cannot name a tool"):
+        python_tool(add, name="add two")
+    with pytest.raises(PlanError, match="<lambda>"):
+        python_tool(lambda: None)

@@ -1,17 +1,25 @@
 """Tool definitions and the set a model may see and use."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.typed_schemas import schema_of
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
     """`parameters` is a JSON Schema object. A tool with `exposed_to_model=False` is neither sent nor runnable. One that
-    runs `alone` never runs beside another call; `timeout_seconds` bounds each of its calls."""
+    runs `alone` never runs beside another call; `timeout_seconds` bounds each of its calls.
+
+    Raises:
+        PlanError: the name is no identifier.
+    """
 
     name: str
     description: str = ""
@@ -19,6 +27,13 @@ class ToolDefinition:
     exposed_to_model: bool = True
     alone: bool = False
     timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not _IDENTIFIER.fullmatch(self.name):
+            raise PlanError(
+                f"{self.name[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore and "
+                "goes on with letters, digits, underscores, hyphens and dots"
+            )
 
     def with_parameter(
         self, name: str, of: Any, description: str = "", *, required: bool = True, **keywords: Any
@@ -38,6 +53,14 @@ class ToolDefinition:
         parameters = _without_empty_required(dict(self.parameters))
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToolDefinition(ToolDefinition):
+    """A tool as somebody stored it, also under a name that is no identifier: `lint_tools` reports such names."""
+
+    def __post_init__(self) -> None:
+        """Accept every name."""
 
 
 def _without_empty_required(schema: Any) -> Any:

@@ -8,7 +8,7 @@ from functools import partial
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mistake, mistake
 from toolbench.evals.bfcl.cases import Case
 from toolbench.evals.bfcl.golden import Call
@@ -65,7 +65,7 @@ class BfclScenario:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         tools = (definition_of(tool) for tool in self.case.tools)
-        return tuple(ToolDefinition(sendable(tool.name), tool.description, tool.parameters) for tool in tools)
+        return tuple(StoredToolDefinition(sendable(tool.name), tool.description, tool.parameters) for tool in tools)
 
     def due(self, instance: Instance) -> Due:
         functions = {str(function["name"]): function for function in self.case.functions}

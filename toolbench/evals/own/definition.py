@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OwnCase:
 def definition_of(tool: Mapping[str, Any]) -> ToolDefinition:
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
-    return ToolDefinition(function["name"], function.get("description") or "", parameters)
+    return StoredToolDefinition(function["name"], function.get("description") or "", parameters)
 
 
 def case_json(case: OwnCase) -> JsonObject:

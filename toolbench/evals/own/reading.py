@@ -7,7 +7,7 @@ from typing import Any
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.definitions import StoredToolDefinition
 from toolbench.engine.tools.validation import check_schema
 from toolbench.evals.own.checks import check_faults
 from toolbench.evals.own.definition import Expected, ExpectedCall, OwnCase
@@ -118,7 +118,7 @@ def _schema_faults(function: Mapping[str, Any], place: Place) -> Iterator[Fault]
     if not isinstance(function.get("description") or "", str):
         yield Fault((*place, "function", "description"), "description is a text.")
     try:
-        check_schema(ToolDefinition(function["name"], "", parameters))
+        check_schema(StoredToolDefinition(function["name"], "", parameters))
     except PlanError as error:
         yield Fault((*place, "function", "parameters"), f"{str(error)[:1].upper()}{str(error)[1:]}.")
 
