@@ -3,7 +3,7 @@
 import pytest
 
 from toolbench.evals.catalogue import STRATEGIES, models, profiles
-from toolbench.evals.filters import choose, unmatched
+from toolbench.evals.filters import choose, nearest, unmatched
 
 
 def models_by(words: str) -> list[str]:
@@ -74,3 +74,12 @@ def test_brackets_are_no_pattern() -> None:
 def test_a_name_with_a_comma_is_taken_whole(words: str, chosen: str) -> None:
     named = {"own": ("Local, own template", "local"), "tools": ("Local, tool template", "local"), "other": ("other",)}
     assert choose(tuple(named), words, names=named.__getitem__) == [one for one in named if one in chosen.split()]
+
+
+def test_nearest_words_are_those_most_alike() -> None:
+    known = ["Openai", "openai/gpt-5.2", "stable", "default"]
+    assert nearest("openai/gpt5.2", known) == ("openai/gpt-5.2", "Openai")
+    assert nearest("opnai/typo", known) == ("Openai",)
+    assert nearest("!Stabel", known) == ("stable",)
+    assert nearest("zzz", known) == ()
+    assert nearest("", known) == ()

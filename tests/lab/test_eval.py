@@ -294,3 +294,35 @@ def test_silence_is_silent(scripted: ScriptedProvider, capsys: pytest.CaptureFix
     scripted_model(scripted)
     assert evaluate(verbosity=0) == ""
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"models": "all,opnai/typo"},
+        {"provider": "scripted,nowhere"},
+        {"profiles": "default,nothing"},
+        {"strategies": "raw,nothing"},
+        {"method": "native,nothing"},
+        {"scenarios": "happy_path,nowhere"},
+        {"allow": "state_get,nothing"},
+        {"overrides": '{"nothing": 1}'},
+        {"overrides": '{"response_transforms": ["nothing"]}'},
+    ],
+)
+def test_unknown_word_of_any_kind_exits_with_2_and_sends_nothing(scripted: ScriptedProvider, said: Any) -> None:
+    scripted_model(scripted)
+
+    assert refused(**said).returncode == 2
+    assert refused(**said, dry_run=True).returncode == 2
+    assert not Run.objects.exists()
+    assert not scripted.seen
+
+
+def test_unknown_preset_in_the_environment_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_EVAL_PRESET", "ful")
+
+    error = refused()
+
+    assert error.returncode == 2
+    assert "OPENROUTER_EVAL_PRESET must be one of full, all, not 'ful'" in str(error)

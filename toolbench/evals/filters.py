@@ -3,7 +3,9 @@
 A comma list: a word is an id or tag (exact, case does not matter), a glob with `*`, or `all`, `full`, `*`; `!word`
 leaves out. Only exclusions mean everything else. A name that has commas itself is taken whole, also in a list."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -31,6 +33,17 @@ def unmatched(
         for token in _tokens(words, items, names)
         if not any(_any([token.lstrip("!")], item, names) for item in items)
     ]
+
+
+def nearest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """Return the known words most like one that is not known, else those most like a part of it (`opnai/any`); none
+    where nothing is alike."""
+    by_spelling = {name.lower(): name for name in known}
+    asked = word.lower().lstrip("!")
+    for part in dict.fromkeys((asked, *re.split(r"[/:]", asked))):
+        if found := get_close_matches(part, by_spelling, most):
+            return tuple(by_spelling[name] for name in found)
+    return ()
 
 
 def _tokens(words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """From options to the request that is launched."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from tests.factories import make_model, make_provider
 from toolbench.lab.catalogue import load
 from toolbench.lab.command.eval_options import FIVE_TAGS, EvalOptions
-from toolbench.lab.command.eval_request import EvalRefused, EvalRequest, ask
+from toolbench.lab.command.eval_request import EvalRequest, ask
 from toolbench.lab.command.eval_text import plan_lines
+from toolbench.lab.command.eval_words import EvalRefused
 from toolbench.lab.launching.expansion import expand
 
 pytestmark = pytest.mark.django_db
@@ -83,12 +85,46 @@ def test_a_filter_that_matches_nothing_is_refused(said: dict[str, str], sentence
 
 
 @pytest.mark.usefixtures("catalogue")
-def test_words_that_match_nothing_beside_others_are_named() -> None:
-    found = asked(profiles="default,nothing", scenarios="simple,nowhere")
-    assert found.notes == (
-        "Passed over: no sampling profile matches nothing.",
-        "Passed over: there is no scenario nowhere.",
-    )
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({"models": "openai/gpt-5.2,opnai/typo"}, "No model at OpenRouter matches 'opnai/typo'; the nearest: “openai”"),
+        ({"models": "stable,!deepsek"}, "matches '!deepsek'; the nearest: “deepseek”"),
+        ({"models": "stable,zz*"}, "No model at OpenRouter matches 'zz*'; there are “"),
+        ({"provider": "openrouter,simulatd"}, "No provider matches 'simulatd'; the nearest: “simulated”"),
+        ({"profiles": "default,recomended"}, "No sampling profile matches 'recomended'; the nearest: “recommended”"),
+        ({"strategies": "raw,prodution"}, "No strategy or preset matches 'prodution'; the nearest: “production”"),
+        ({"strategies": "raw+ask_agian"}, "No strategy or preset matches 'ask_agian'; the nearest: “ask_again”"),
+        ({"scenarios": "simple,happy_pth"}, "No scenario matches 'happy_pth'; the nearest: “happy_path"),
+        ({"scenarios": "simple,set:none"}, "No scenario matches 'set:none'"),
+        ({"allow": ("state_gte",)}, "No tool of these scenarios matches 'state_gte'; the nearest: “state_get”"),
+        ({"deny": ("nothing_like_it",)}, "matches 'nothing_like_it'; there are “"),
+        (
+            {"overrides": {"response_transforms": ["tool_calls_from_txt"]}},
+            "No entry of response_transforms matches 'tool_calls_from_txt'; the nearest: “tool_calls_from_text”",
+        ),
+        ({"overrides": {"argument_repairs": "comments,coments"}}, "matches 'coments'; the nearest: “comments”"),
+    ],
+)
+def test_unknown_word_beside_known_ones_is_refused(said: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(EvalRefused, match=re.escape(sentence)):
+        asked(**said)
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_bare_model_name_is_taken_where_no_other_model_has_it() -> None:
+    make_model("acme/one:nitro")
+    make_model("acme/two")
+    make_model("other/two")
+    assert names(asked(models="one", provider="example")) == ["acme/one:nitro"]
+    assert names(asked(models="ONE:nitro,!acme/two", provider="example")) == ["acme/one:nitro"]
+    with pytest.raises(EvalRefused, match="'two' may be “acme/two” or “other/two”: write the whole name"):
+        asked(models="one,two", provider="example")
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_presets_on_top_of_a_strategy_are_chosen_by_words() -> None:
+    assert asked(strategies="raw+ask_again,baseline").request.strategies == ("baseline", "raw+ask_again")
 
 
 @pytest.mark.usefixtures("catalogue")

@@ -93,9 +93,14 @@ def select(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
 
 def unknown(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """The words `select` passes over, for a warning."""
-    words = tokens.split(",") if isinstance(tokens, str) else tokens
-    known = {*_sets(), *(scenario.slug for scenario in all())}
-    return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known)
+    given = tokens.split(",") if isinstance(tokens, str) else tokens
+    known = {*words()}
+    return tuple(word.strip() for word in given if word.strip() and word.strip().lower() not in known)
+
+
+def words() -> tuple[str, ...]:
+    """Return every word that `select` knows."""
+    return (*_sets(), *_by_slug())
 
 
 @cache

@@ -33,6 +33,7 @@ SET_ASIDE: Mapping[str, str] = {
     "EMPTY_RESPONSE_RETRY_COUNT": "a second try after an answer would be a second sample",
     "PRODUCTION_AUTO_SAMPLING_PROFILE": "profiles are tried as asked, none is put in another's place",
 }
+_FULL_PRESETS = ("full", "all")
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -305,4 +306,6 @@ def _read(row: OptionRow, given: str | bool, source: str) -> Any:
 
 def _asks_for_all(environment: Mapping[str, str]) -> bool:
     preset = environment.get(f"{PREFIX}EVAL_PRESET", "").strip().lower()
-    return preset in ("full", "all") or environment.get(f"{PREFIX}FULL", "").strip() == "1"
+    if preset not in ("", *_FULL_PRESETS):
+        raise OptionRefused(f"{PREFIX}EVAL_PRESET must be one of {', '.join(_FULL_PRESETS)}, not {preset[:80]!r}.")
+    return bool(preset) or environment.get(f"{PREFIX}FULL", "").strip() == "1"

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import catalogue
 from toolbench.lab.command.eval_options import PREFIX, EvalOptions
-from toolbench.lab.command.eval_request import OPENROUTER, EvalRefused
+from toolbench.lab.command.eval_request import OPENROUTER
+from toolbench.lab.command.eval_words import EvalRefused
 from toolbench.lab.connections.addresses import address_trouble, prefix_trouble, same_place
 from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.lab.secrets.extra_headers import FIELDS as HEADER_FIELDS

@@ -5,34 +5,34 @@ from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.layering import merged
-from toolbench.engine.policy.presets import openrouter_routing, preset, preset_names
-from toolbench.evals import scenarios
-from toolbench.evals.catalogue import STRATEGIES, STRATEGY_MATRIX
-from toolbench.evals.filters import EVERYTHING, choose, unmatched
+from toolbench.engine.policy.presets import openrouter_routing, preset
+from toolbench.evals.catalogue import STRATEGY_MATRIX
+from toolbench.evals.filters import EVERYTHING
 from toolbench.lab.command.eval_options import EvalOptions
-from toolbench.lab.models import Model, Preset, Provider, SamplingProfile
-from toolbench.lab.planning.case_sets import slugs_by_word
+from toolbench.lab.command.eval_words import (
+    EvalRefused,
+    check_tools,
+    check_transforms,
+    chosen_models,
+    chosen_profiles,
+    chosen_scenarios,
+    chosen_strategies,
+)
+from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import STREAMS, RunRequest
 from toolbench.lab.planning.strategies import WITH, WITHOUT
 
 TAG_FALLBACK = "content_tag_tool_call_fallback"
 OPENROUTER = "openrouter"
-USUAL_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
 NO_LIMIT_SECONDS = 24 * 3600.0
-NAMED = 12  # names in a sentence
-
-
-class EvalRefused(Exception):
-    """Something asked for that is not there; its text says what is."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvalRequest:
-    """`notes` are sentences about words that were passed over."""
+    """What was asked as the launch takes it, with the models that it names."""
 
     request: RunRequest
     models: tuple[Model, ...]
-    notes: tuple[str, ...]
 
     @property
     def providers(self) -> tuple[Provider, ...]:
@@ -40,14 +40,14 @@ class EvalRequest:
 
 
 def ask(options: EvalOptions) -> EvalRequest:
-    """Raises EvalRefused when a filter matches nothing."""
+    """Raises EvalRefused for a word that nothing is called by, and when words together choose nothing."""
     models = chosen_models(options)
-    slugs, unknown = _scenarios(options)
-    profiles, notes = _profiles(options.profiles)
+    slugs = chosen_scenarios(options)
+    check_tools(options, slugs)
     request = RunRequest(
         title=options.title,
         models=tuple(model.pk for model in models),
-        profiles=profiles,
+        profiles=chosen_profiles(options.profiles),
         strategies=_strategies(options),
         methods=options.method,
         probe_unknown=options.probe,
@@ -69,8 +69,8 @@ def ask(options: EvalOptions) -> EvalRequest:
         purpose="cli",
         enforce_applicability=options.enforce_applicability,
     )
-    passed_over = (f"Passed over: there is no scenario {', '.join(unknown)}.",) if unknown else ()
-    return EvalRequest(request, models, (*notes, *passed_over))
+    check_transforms(request.overrides)
+    return EvalRequest(request, models)
 
 
 def run_limits(options: EvalOptions) -> JsonObject:
@@ -84,93 +84,11 @@ def _seconds(given: float | None) -> float | None:
     return NO_LIMIT_SECONDS if given is not None and given <= 0 else given
 
 
-def chosen_models(options: EvalOptions) -> tuple[Model, ...]:
-    """Models of the providers chosen, in the order they were added. Raises EvalRefused."""
-    providers = choose(tuple(Provider.objects.all()), options.provider or USUAL_PROVIDERS, names=_provider_names)
-    if not providers:
-        there = Provider.objects.values_list("name", flat=True)
-        raise EvalRefused(f"No provider matches {options.provider!r}; there are {_listed(tuple(there))}.")
-    offered = Model.objects.filter(provider__in=providers).select_related("provider").order_by("provider__name", "pk")
-    models = choose(tuple(offered), options.models, names=_model_names)
-    if not models:
-        raise EvalRefused(_no_model(options, providers, tuple(offered)))
-    return tuple(models)
-
-
-def _provider_names(provider: Provider) -> Sequence[str]:
-    return (provider.name, provider.template or provider.name, provider.kind, provider.service or provider.name)
-
-
-def _model_names(model: Model) -> Sequence[str]:
-    return (
-        model.name,
-        model.name.partition(":")[0],
-        model.name.partition("/")[0],
-        model.canonical or model.name,
-        *model.tags,
-    )
-
-
-def _no_model(options: EvalOptions, providers: Sequence[Provider], offered: Sequence[Model]) -> str:
-    where = ", ".join(provider.name for provider in providers)
-    names = tuple(model.name for model in offered)
-    there = f"there are {_listed(names)}" if names else "there are none"
-    elsewhere = choose(tuple(Model.objects.select_related("provider")), options.models, names=_model_names)
-    hint = f" {elsewhere[0].provider.name} has one: add --provider." if elsewhere and not options.provider else ""
-    return f"No model at {where} matches {options.models!r}; {there}.{hint}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(f'“{name}”' for name in names[:NAMED])}{more}"
-
-
-def _profiles(words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names in the catalogue's order, and what was passed over."""
-    rows = tuple(SamplingProfile.objects.all())
-    found = choose(rows, words, names=_profile_names)
-    if not found:
-        raise EvalRefused(f"No sampling profile matches {words!r}; there are {_listed([row.name for row in rows])}.")
-    unknown = unmatched(rows, words, names=_profile_names)
-    notes = (f"Passed over: no sampling profile matches {', '.join(unknown)}.",) if unknown else ()
-    return tuple(row.name for row in found), notes
-
-
-def _profile_names(profile: SamplingProfile) -> Sequence[str]:
-    return (profile.name, *profile.tags)
-
-
 def _strategies(options: EvalOptions) -> tuple[str, ...]:
-    """`all` means the three strategies; presets are chosen by name."""
-    if options.strategy_matrix:
-        chosen = list(STRATEGY_MATRIX)
-    else:
-        chosen = [one.name for one in choose(STRATEGIES, options.strategies, names=lambda one: one.names)]
-        words = {word.strip().lower() for word in options.strategies.split(",")}
-        presets = dict.fromkeys([*preset_names(), *Preset.objects.values_list("name", flat=True)])
-        chosen += [name for name in presets if name.lower() in words]
-    if not chosen:
-        raise EvalRefused(f"No strategy or preset matches {options.strategies!r}; there are raw, baseline, production.")
+    chosen = STRATEGY_MATRIX if options.strategy_matrix else chosen_strategies(options.strategies)
     if not options.fallback_matrix:
-        return tuple(chosen)
+        return chosen
     return tuple(f"{name}{sign}{TAG_FALLBACK}" for name in chosen for sign in (WITHOUT, WITH))
-
-
-def _scenarios(options: EvalOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Slugs, and words that mean none. With tools off only the controls say anything."""
-    given = [word for word in options.scenarios.split(",") if word.strip()]
-    cases = slugs_by_word(given)
-    words = [word for word in given if word not in cases]
-    unknown = scenarios.unknown(words)
-    if given and len(unknown) == len(given):
-        slugs = ", ".join(scenario.slug for scenario in scenarios.all())
-        raise EvalRefused(f"No scenario matches {options.scenarios!r}; there are {slugs}, and cases by slug or set.")
-    found = () if cases and len(unknown) == len(words) else scenarios.select(words)
-    if options.tool_use_mode == "disabled":
-        found = tuple(one for one in found if one.control) or (scenarios.find("chat_only"),)
-        return tuple(one.slug for one in found), unknown
-    chosen = (*(one.slug for one in found), *(slug for slugs in cases.values() for slug in slugs))
-    return tuple(dict.fromkeys(chosen)), unknown
 
 
 def _overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:

@@ -11,10 +11,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from toolbench.lab.command.eval_gate import cells_below
 from toolbench.lab.command.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
 from toolbench.lab.command.eval_providers import bring_openrouter_up_to_date, check_reachable, welcome_back
-from toolbench.lab.command.eval_request import EvalRefused, EvalRequest, ask, run_limits
+from toolbench.lab.command.eval_request import EvalRequest, ask, run_limits
 from toolbench.lab.command.eval_shifts import EvalShifts
 from toolbench.lab.command.eval_text import plan_lines, run_lines
 from toolbench.lab.command.eval_watching import counted_interrupts, run_bar
+from toolbench.lab.command.eval_words import EvalRefused
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Run
@@ -63,7 +64,7 @@ class Command(BaseCommand):
 
     def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
         check_reachable(asked.models)
-        self._say(*asked.notes, *plan_lines(expand(asked.request)))
+        self._say(*plan_lines(expand(asked.request)))
         agreed = 0
         while True:
             try:
@@ -103,7 +104,7 @@ class Command(BaseCommand):
             raise CommandError(lines, returncode=BELOW)
 
     def _say_plan(self, asked: EvalRequest) -> None:
-        for line in (*set_aside(os.environ), *asked.notes, *plan_lines(expand(asked.request))):
+        for line in (*set_aside(os.environ), *plan_lines(expand(asked.request))):
             self.stdout.write(line)
 
     def _say(self, *lines: str) -> None:

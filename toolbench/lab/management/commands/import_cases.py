@@ -7,6 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from toolbench.evals.bfcl.cases import NotInstalled
 from toolbench.lab.cases.bfcl_import import CATEGORIES, LICENCE, UnknownCategory, import_bfcl
 
+REFUSED = 2
+
 
 class Command(BaseCommand):
     help = "Brings in public cases. bfcl: the Berkeley leaderboard's Python cases, of one turn and of several."
@@ -21,7 +23,7 @@ class Command(BaseCommand):
         try:
             brought = import_bfcl(CATEGORIES if asked == ["all"] else asked, limit=options["limit"])
         except (NotInstalled, UnknownCategory) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), returncode=REFUSED) from error
         for one in brought:
             counts = f"{one.added} added, {one.changed} changed, {one.same} as they were"
             self.stdout.write(f"BFCL {one.category}: {counts}. Public; licence {LICENCE}.")

@@ -3,6 +3,7 @@
 from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.lab.command.known_names import check_run
 from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.steps.reclassifying import reclassify
 
@@ -15,6 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--again", action="store_true", help="also trials this version has already looked at")
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
+        check_run(run)
         looked, changed = reclassify(run_id=run, again=again)
         bring_up_to_date(run)
         self.stdout.write(

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from toolbench.lab.command.known_names import REFUSED, check_run, check_scenario
 from toolbench.lab.replays.rejudging import of_run, of_scenario, rejudge
 
 
@@ -16,7 +17,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, run: int | None, scenario: str | None, **options: Any) -> None:
         if (run is None) == (scenario is None):
-            raise CommandError("Name a run, or --scenario SLUG; one of the two.")
+            raise CommandError("Name a run, or --scenario SLUG; one of the two.", returncode=REFUSED)
+        check_run(run)
+        if scenario is not None:
+            check_scenario(scenario)
         trials = of_scenario(scenario) if run is None and scenario else of_run(run or 0)
         done = rejudge(trials.values_list("pk", flat=True))
         self.stdout.write(done.sentence)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from toolbench.lab.command.known_names import check_run as check_known
 from toolbench.lab.replays.replay_check import check_run
 
 DIFFERS = 1
@@ -18,6 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="exit with 1 where a verdict or an end differs")
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
+        check_known(run)
         found = check_run(run)
         self.stdout.write(found.sentence)
         for line in (*found.differing, *found.unknown)[:MOST_LINES]:

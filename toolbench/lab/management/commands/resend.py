@@ -6,6 +6,8 @@ from django.urls import reverse
 from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.runs.resending import resend
 
+REFUSED = 2
+
 
 class Command(BaseCommand):
     help = "Send a trial's stored plan again: a new run of one trial, with the same settings and seeds."
@@ -17,5 +19,5 @@ class Command(BaseCommand):
         try:
             run = resend(trial)
         except LaunchRefused as refused:
-            raise CommandError(str(refused)) from refused
+            raise CommandError(str(refused), returncode=REFUSED) from refused
         self.stdout.write(f"Run {run.pk}: {reverse('run', args=[run.pk])}")

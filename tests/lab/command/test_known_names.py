@@ -1,0 +1,36 @@
+"""Commands that are told a run or a scenario by its name."""
+
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "sentence"),
+    [
+        (["rejudge", "987654"], {}, "There is no run 987654."),
+        (["rejudge"], {"scenario": "happy_pth"}, "There is no scenario 'happy_pth'; the nearest: happy_path"),
+        (["rejudge"], {"scenario": ""}, "There is no scenario ''; the nearest: happy_path"),
+        (["rejudge"], {}, "Name a run, or --scenario SLUG"),
+        (["reclassify"], {"run": 987654}, "There is no run 987654."),
+        (["replay", "987654"], {}, "There is no run 987654."),
+        (["report", "987654", "--out=no-such-folder"], {}, "There is no run 987654."),
+        (["bundle", "987654"], {}, "There is no run 987654."),
+        (["resend", "987654"], {}, "There is no trial 987654."),
+        (["import_cases", "bfcl"], {"category": ["simple_pyton"]}, "There is no category simple_pyton"),
+    ],
+)
+def test_command_given_an_unknown_name_exits_with_2(command: list[str], words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        call_command(*command, **words)
+
+    assert refused.value.returncode == 2
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("slug", ["happy_path", "chat_only"])
+def test_known_scenario_without_trials_is_judged_again(slug: str) -> None:
+    call_command("rejudge", scenario=slug)

@@ -1,0 +1,24 @@
+"""What commands are told of runs and scenarios: checked, so that a slip of the pen is no empty success."""
+
+from django.core.management.base import CommandError
+
+from toolbench.evals import scenarios
+from toolbench.evals.filters import nearest
+from toolbench.lab.models import Case, Run, Trial
+
+REFUSED = 2
+
+
+def check_run(run_id: int | None) -> None:
+    """Raise CommandError for a number that no run has; None is all of them."""
+    if run_id is not None and not Run.objects.filter(pk=run_id, deleted_at=None).exists():
+        raise CommandError(f"There is no run {run_id}.", returncode=REFUSED)
+
+
+def check_scenario(slug: str) -> None:
+    """Raise CommandError for a slug that neither a scenario nor a stored trial has."""
+    known = [scenario.slug for scenario in scenarios.all()]
+    if slug in known or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
+        return
+    near = nearest(slug, (*known, *Case.objects.values_list("slug", flat=True))) or known
+    raise CommandError(f"There is no scenario {slug!r}; the nearest: {', '.join(near)}.", returncode=REFUSED)
