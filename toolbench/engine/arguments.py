@@ -10,10 +10,13 @@ TOO_LARGE = "too_large"
 _FENCE = "```"
 
 
-def read_arguments(raw: object, max_bytes: int, *, value: object = None) -> ReadArguments:
+def read_arguments(raw: object, max_bytes: int, *, value: object = None, standard_only: bool = False) -> ReadArguments:
     """No arguments and blank text are an empty object. A text may stand in a code fence, and may hold a JSON text that
-    holds the object (double encoding, once). The limit is exact: `max_bytes` bytes are allowed. `value` is what `raw`
-    was written from, where that is known: an object is not read again."""
+    holds the object (double encoding, once). With `standard_only` only the text of a JSON object is read. The limit is
+    exact: `max_bytes` bytes are allowed. `value` is what `raw` was written from, where that is known: an object is not
+    read again."""
+    if standard_only and not isinstance(value, dict):
+        return _from_standard(raw, max_bytes)
     if raw is None:
         return ReadArguments(OK, 0, {})
     if isinstance(raw, str) and isinstance(value, dict):
@@ -24,6 +27,20 @@ def read_arguments(raw: object, max_bytes: int, *, value: object = None) -> Read
     if isinstance(raw, (dict, list)):
         return _from_value(raw, max_bytes)
     return _invalid(0, f"arguments must be an object, not {type(raw).__name__}")
+
+
+def _from_standard(raw: object, max_bytes: int) -> ReadArguments:
+    if not isinstance(raw, str):
+        return _invalid(0, f"the standard wants the text of a JSON object, not {_json_type(raw)}")
+    size = utf8_size(raw.strip())
+    if not size:
+        return _invalid(0, "the standard wants the text of a JSON object, not a blank one")
+    if size > max_bytes:
+        return _too_large(size, max_bytes)
+    try:
+        return _object_or_invalid(read_json(raw), size)
+    except BadJson as error:
+        return _invalid(size, str(error))
 
 
 def arguments_size(raw: object) -> int:
@@ -69,7 +86,7 @@ def _object_or_invalid(value: object, size: int) -> ReadArguments:
 
 
 def _json_type(value: object) -> str:
-    names = {list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null")
 
 

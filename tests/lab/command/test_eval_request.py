@@ -134,6 +134,7 @@ def test_strategies_are_chosen_by_words_and_matrices() -> None:
         "baseline",
         "deepseek_openrouter_compat",
     )
+    assert asked(strategies="raw,wire_standard").request.strategies == ("raw", "wire_standard")
     assert asked(strategy_matrix=True).request.strategies == ("baseline", "production")
     assert asked(fallback_matrix=True).request.strategies == (
         "production!content_tag_tool_call_fallback",

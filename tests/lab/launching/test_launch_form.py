@@ -48,7 +48,9 @@ def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
 def test_long_lists_are_folded_and_offer_all_the_same() -> None:
     catalogue.load()
     choices = get_launch_choices()
-    assert [one.value for one in choices.strategies[0].choices] == ["production", "baseline", "raw"]
+    assert [one.value for one in choices.strategies[0].choices] == [
+        "production", "baseline", "raw", "wire_standard",
+    ]  # fmt: skip
     assert [one.fold for one in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
     assert [one.value for one in choices.profiles[0].choices] == ["default"]
     assert len(all_of(choices.profiles)) == SamplingProfile.objects.count()

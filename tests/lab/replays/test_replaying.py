@@ -9,6 +9,7 @@ from tests.lab.simulations import persona, simulation, worked
 from toolbench.lab.models import Provider, Run, StepBody, Trial
 from toolbench.lab.replays.replay_check import check_run
 from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.what_if_plan import WhatIf
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,3 +154,25 @@ def test_a_secret_that_was_overwritten_does_not_make_a_request_another_one(monke
 
     assert check_run(run.pk).same == 1
     assert KEY.encode() not in bytes(StepBody.objects.get().request)
+
+
+def test_wire_standard_is_launched_and_told_apart_from_raw(personas: None) -> None:
+    strategies = ("raw", "wire_standard", "wire_standard+openai_compatible_reliability")
+    run = worked(persona("arguments-object"), scenarios=("happy_path",), strategies=strategies, trials=1)
+
+    outcomes = dict(run.trials.values_list("config__strategy", "outcome"))
+
+    assert outcomes == dict(zip(strategies, ("pass", "fail", "pass"), strict=True))
+
+
+def test_stored_trial_is_replayed_under_wire_standard(personas: None) -> None:
+    run = worked(persona("legacy-function-call"), scenarios=("happy_path",), strategies=("baseline",), trials=1)
+    trials = run.trials.values_list("pk", flat=True)
+    asked = WhatIf.from_query({"strategy": ["wire_standard"]})
+
+    (before,), (after,) = list(replay(trials)), list(replay(trials, asked.apply))
+    (healed,) = replay(trials, WhatIf("wire_standard", ("openai_compatible_reliability",)).apply)
+
+    assert asked.ignored == ()
+    assert [one.columns["outcome"] for one in (before, after, healed)] == ["pass", "fail", "pass"]
+    assert after.columns["end"] == "NO_TOOL_CALLS"

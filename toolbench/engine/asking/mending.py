@@ -6,7 +6,16 @@ from itertools import zip_longest
 
 from toolbench.engine.arguments import INVALID_JSON, read_arguments
 from toolbench.engine.asking.read import Read
-from toolbench.engine.messages import Finding, JsonObject, ParseError, ReadArguments, TransformChange, function_in
+from toolbench.engine.json_text import write_json
+from toolbench.engine.messages import (
+    Finding,
+    JsonObject,
+    Message,
+    ParseError,
+    ReadArguments,
+    TransformChange,
+    function_in,
+)
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.repairs import Repaired, repair
 from toolbench.engine.transforms.changes import changes_between
@@ -44,8 +53,10 @@ def mend_calls(
     errors: list[ParseError] = []
     for place, (call, value) in enumerate(zip_longest(calls, values)):
         written = function_in(call).get("arguments")
-        read = read_arguments(written, policy.max_tool_args_bytes, value=value)
-        reads.append(read if written is not None else None)  # an empty object will stand in its place
+        standard_only = policy.wire_standard_only
+        read = read_arguments(written, policy.max_tool_args_bytes, value=value, standard_only=standard_only)
+        stays = written is not None or standard_only  # else an empty object will stand in its place
+        reads.append(read if stays else None)
         if read.status != INVALID_JSON:
             continue
         found = repair(written, policy.argument_repairs, cut=cut) if isinstance(written, str) else None
@@ -64,8 +75,18 @@ def unread_calls(read: Read, mode: str) -> tuple[ParseError, ...]:
     """The parse errors of an answer's text: as the way of asking told them, else one per finding that says so."""
     if read.parse_errors:
         return read.parse_errors
-    said = [finding.message.partition(";")[0] for finding in read.findings if finding.code == "parse_error"]
-    return tuple(parse_error(mode, error, read.text) for error in said)
+    return _parse_errors(read.findings, mode, read.text)
+
+
+def departures_read(departures: Sequence[Finding], received: Message, mode: str) -> tuple[ParseError, ...]:
+    """Return the parse errors of calls that no wire standard allows."""
+    calls = received.get("tool_calls") or received.get("function_call")
+    return _parse_errors(departures, mode, write_json(calls) if departures else "")
+
+
+def _parse_errors(findings: Sequence[Finding], mode: str, written: str) -> tuple[ParseError, ...]:
+    said = [finding.message.partition(";")[0] for finding in findings if finding.code == "parse_error"]
+    return tuple(parse_error(mode, error, written) for error in said)
 
 
 def parse_error(

@@ -31,8 +31,9 @@ class Dispatched:
 
 def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
     """Decides whether the call may run; runs nothing."""
-    read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes)
-    tool = find_tool(call.name, tools, policy.tool_name_aliases)
+    standard_only = policy.wire_standard_only
+    read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes, standard_only=standard_only)
+    tool = find_tool(call.name, tools, policy.tool_name_aliases, exactly=standard_only)
     name = tool.name if tool else call.name.strip()
     if read.arguments is None:
         return Dispatched(call, read, name, refused=_unreadable(name, read, policy.max_tool_args_bytes))
@@ -49,12 +50,15 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
     )
 
 
-def find_tool(name: str, tools: ToolRegistry, aliases: dict[str, str]) -> ToolDefinition | None:
-    """The tool meant by `name`: trimmed, through the aliases, then with `_` for `.` where no tool has the dotted
-    name."""
+def find_tool(
+    name: str, tools: ToolRegistry, aliases: dict[str, str], *, exactly: bool = False
+) -> ToolDefinition | None:
+    """The tool meant by `name`: trimmed, through the aliases, then, unless it must be written `exactly`, with `_` for
+    `.` where no tool has the dotted name."""
     wanted = name.strip()
     wanted = aliases.get(wanted, wanted)
-    return tools.find(wanted) or (tools.find(wanted.replace(".", "_")) if "." in wanted else None)
+    dotted = "." in wanted and not exactly
+    return tools.find(wanted) or (tools.find(wanted.replace(".", "_")) if dotted else None)
 
 
 def result_of(dispatched: Dispatched, outcome: Outcome | None, policy: Policy) -> ToolResult:

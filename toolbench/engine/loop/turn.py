@@ -1,15 +1,16 @@
 """One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
+from toolbench.engine.asking.mending import departures_read, mend_calls, mode_of, unread_calls
+from toolbench.engine.asking.native import Native
 from toolbench.engine.asking.watching import WatchedDecoder
 from toolbench.engine.events import Ask, Decoder, Hear, Request
 from toolbench.engine.json_text import encode_object
 from toolbench.engine.loop.ids import ids_in, repaired_ids
 from toolbench.engine.loop.preparing import TurnSetup
-from toolbench.engine.messages import JsonObject, Message, ReadArguments, ToolCall, Turn, function_in
+from toolbench.engine.messages import Finding, JsonObject, Message, ReadArguments, ToolCall, Turn, function_in
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.transforms import apply_calls, apply_message, apply_request, apply_response
@@ -17,6 +18,7 @@ from toolbench.engine.transforms.reasoning import REASONING_HISTORY
 from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import text_of
 from toolbench.engine.wires.remarks import remarks_on
+from toolbench.engine.wires.standard import only_standard
 
 WITH_USAGE: JsonObject = {"include_usage": True}
 
@@ -106,6 +108,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
     in the conversation are not given again, but for the endpoint's own."""
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
+    message, departures = _only_standard(setup, message, answer.message) if with_tools else (message, ())
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     usual = {*setup.wire.usual_findings, *policy.usual_findings}
     noted = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
@@ -126,21 +129,31 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
         usage=answer.usage,
         path=read.path,
         changes=(*changes, *read.changes, *call_changes, *mended.changes),
-        findings=(
-            *answer.findings,
-            *read.findings,
-            *mended.findings,
-            *remarks,
-        ),
+        findings=(*answer.findings, *departures, *read.findings, *mended.findings, *_true(remarks, policy)),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
         cut=answer.cut,
         continues=answer.continues,
-        parse_errors=(*unread_calls(read, mode), *mended.parse_errors),
-        not_executed=read.not_executed,
+        parse_errors=(
+            *departures_read(departures, answer.message, mode),
+            *unread_calls(read, mode),
+            *mended.parse_errors,
+        ),
+        not_executed=read.not_executed or bool(departures and not kept),
         mode=mode,
     )
+
+
+def _only_standard(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
+    """The message with the calls that the policy wants read, where they come in their own field."""
+    wanted = setup.policy.wire_standard_only and isinstance(setup.asking, Native)
+    return only_standard(message, received) if wanted else (message, ())
+
+
+def _true(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
+    """Missing arguments are filled in for those that read more than the standards allow, and for no others."""
+    return (one for one in remarks if not (policy.wire_standard_only and one.code == "arguments_missing"))
 
 
 def _repaired(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:

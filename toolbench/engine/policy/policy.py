@@ -251,6 +251,14 @@ class Policy:
             FLAG, "Native method: tell the model to fill in the tool's parameters and to write no JSON into its text."
         ),
     )
+    wire_standard_only: bool = field(
+        default=False,
+        metadata=row(
+            FLAG,
+            "Read only the calls that the published wire standards allow: tool_calls as a list of functions with id, "
+            "name and the text of a JSON object. Anything else is a parse error and does not run.",
+        ),
+    )
     strict: bool = field(
         default=False, metadata=row(FLAG, "Refuse transform names nobody knows instead of passing over them.")
     )

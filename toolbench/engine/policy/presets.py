@@ -62,6 +62,12 @@ def provider_default(template: str) -> JsonObject:
     return _union(preset(name) for name in _FACTS["provider_defaults"].get(spelled(template), ()))
 
 
+def goes_without_defaults(strategy: str) -> bool:
+    """Return whether a strategy asks an endpoint without anything of ours, also without what is known of it."""
+    parts = _FACTS["strategies"].get(spelled(strategy))
+    return parts is not None and not parts["infrastructure"]
+
+
 def openrouter_routing(
     *,
     route: str = "",
@@ -92,13 +98,14 @@ def layers_for(
     strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: Wishes | None = None
 ) -> Layers:
     """(name, patch) from the lowest layer to the highest, empty patches left out. raw has nothing of ours below the
-    wishes; baseline adds the infrastructure's and the provider's defaults; production the model's workarounds too.
-    Any other strategy is a preset by name on top of baseline. Raises UnknownPreset."""
+    wishes; wire_standard reads only what the published standards allow; baseline adds the infrastructure's and the
+    provider's defaults; production the model's workarounds too. Any other strategy is a preset by name on top of
+    baseline. Raises UnknownPreset."""
     wishes = wishes or Wishes()
     named = spelled(strategy)
     builtin = named in _FACTS["strategies"]
     parts = _FACTS["strategies"][named if builtin else "baseline"]
-    layers: list[tuple[str, Mapping[str, Any]]] = []
+    layers: list[tuple[str, Mapping[str, Any]]] = [(f"strategy {named}", parts.get("patch", {}))]
     if parts["infrastructure"]:
         layers.append((INFRASTRUCTURE, preset(INFRASTRUCTURE)))
     if parts["provider"]:

@@ -19,6 +19,7 @@ STRATEGIES = (
     ("production", "all layers of workarounds"),
     ("baseline", "infrastructure and provider defaults, no model workarounds"),
     ("raw", "as a naive client would ask"),
+    ("wire_standard", "as raw, and only calls in the shape of the published wire standards are read"),
 )
 MOST_CASES = 100
 MOST_SPREAD = 24  # models of a provider; more are folded

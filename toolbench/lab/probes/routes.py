@@ -16,7 +16,7 @@ from toolbench.engine.capabilities.routing import AUTO, Route, refusal, route
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import Layers
+from toolbench.engine.policy.presets import Layers, goes_without_defaults
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning.policy_hash import policy_hash
@@ -56,9 +56,9 @@ def with_route(layers: Layers, chosen: Route) -> Layers:
 
 def with_capabilities(layers: Layers, strategy: str, effective: Effective) -> Layers:
     """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
-    workarounds, profile, overrides. Strategy raw goes without. Raises PolicyError."""
+    workarounds, profile, overrides. Strategies raw and wire_standard go without. Raises PolicyError."""
     rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
-    if strategy == "raw":
+    if goes_without_defaults(strategy):
         return rest
     policy = resolve(rest).policy
     fitting = capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)

@@ -36,7 +36,13 @@ MOST_IGNORED = 5  # told of what is not known, each by its first MOST_SAID chara
 MOST_SAID = 60
 WHAT_IF = "what-if"
 _STEPS = frozenset((*(name for kind in transforms.KINDS for name in transforms.names(kind)), *repairs.ALL))
-_STRATEGY = (INFRASTRUCTURE, "provider", "workaround", "preset")  # first words of layers that a strategy brings
+_STRATEGY = (
+    "strategy",
+    INFRASTRUCTURE,
+    "provider",
+    "workaround",
+    "preset",
+)  # first words of layers that a strategy brings
 _NO_STRATEGY = "provider options"
 
 
