@@ -34,6 +34,15 @@ class Decoder(Protocol):
 
 
 @light(frozen=True, slots=True)
+class LeftOut:
+    """An optional parameter that a request goes without, and why. `known` says that it was known before the trial."""
+
+    name: str
+    why: str
+    known: bool = True
+
+
+@light(frozen=True, slots=True)
 class Request:
     """One request, ready to be sent: `path` is relative to the endpoint's prefix (`chat/completions`), `body` the
     exact bytes."""
@@ -47,6 +56,7 @@ class Request:
     cut_retries: int = 0  # how often a streamed answer that breaks off may be asked for again
     message: int = 0  # which of the user's messages it belongs to, from 0
     said: str = ""  # the text of a further message that comes with it
+    left_out: tuple[LeftOut, ...] = ()  # parameters that it would have had
 
 
 @light(frozen=True, slots=True)
@@ -118,6 +128,7 @@ class ExchangeError:
     tool_support: bool = False
     hint: str = ""
     generation: str = ""  # what the model wrote, where the error quotes it
+    named: tuple[str, ...] = ()  # places in the request that fields of the error name, such as `tool_choice.type`
 
 
 @light(frozen=True, slots=True)

@@ -118,3 +118,12 @@ def string_in(value: Any) -> str:
 def utf8_size(text: str) -> int:
     """Bytes of `text` in UTF-8; a lone surrogate counts three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def keys_of(text: bytes) -> tuple[str, ...]:
+    """Return the keys of the JSON object that a text holds; () for anything else."""
+    try:
+        value = read_json(text.decode())
+    except (BadJson, UnicodeDecodeError):
+        return ()
+    return tuple(value) if isinstance(value, dict) else ()

@@ -158,7 +158,9 @@ def _of_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeE
     code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
     if error is None:
         return failure(code, status=status)
-    return replace(failure(code, error.message, status=status, hint=error.hint), generation=error.generation)
+    return replace(
+        failure(code, error.message, status=status, hint=error.hint), generation=error.generation, named=error.named
+    )
 
 
 def _status_inside(error: UpstreamError) -> int | None:

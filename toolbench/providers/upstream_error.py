@@ -10,6 +10,7 @@ from toolbench.engine.json_text import read_json
 
 PLAIN_LENGTH = 400
 REFUSED_CALL = "tool_use_failed"  # Groq's code
+_MOST_LOOKED_AT, _PLACE_LENGTH = 1000, 200  # values of an error, characters of a place in the request
 _OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 _FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
@@ -18,7 +19,8 @@ _FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of serve
 class UpstreamError:
     """`code` and `kind` as text, "" when absent. `text` is everything worth searching, in lower case. `hint` is
     "<upstream's name>: <upstream's message>" where a router passes these on. `after_output` says that the answer had
-    begun when the error came, `generation` what the model wrote, where the error quotes it (Groq)."""
+    begun when the error came, `generation` what the model wrote, where the error quotes it (Groq). `named` are the
+    places in the request that fields of the error name: `param` of OpenAI, `loc` of pydantic."""
 
     message: str
     code: str = ""
@@ -27,6 +29,7 @@ class UpstreamError:
     text: str = ""
     after_output: bool = False
     generation: str = ""
+    named: tuple[str, ...] = ()
 
     @property
     def refuses_call(self) -> bool:
@@ -151,7 +154,26 @@ def _described(error: Any, *, after_output: bool) -> UpstreamError:
         text=text,
         after_output=after_output,
         generation=quoted if isinstance(quoted, str) else "",
+        named=tuple(dict.fromkeys(_places(error, parse_json(raw) if isinstance(raw, str) else raw))),
     )
+
+
+def _places(*values: Any) -> Iterator[str]:
+    """The places that fields of an error name, wherever they stand in it."""
+    waiting = list(values)
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            return
+        value = waiting.pop(0)
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            param, loc = value.get("param"), value.get("loc")
+            if isinstance(param, str) and param.strip():
+                yield param.strip()[:_PLACE_LENGTH]
+            if isinstance(loc, list) and loc:
+                yield ".".join(str(part) for part in loc if part != "body")[:_PLACE_LENGTH]
+            waiting += [inside for name, inside in value.items() if name not in ("input", "ctx")]
 
 
 def message_in(value: Any) -> str:

@@ -11,7 +11,22 @@ from itertools import count
 from typing import TypeAlias
 
 from toolbench.engine.asking.prompting import again
-from toolbench.engine.events import ANSWERS, Ask, Emit, End, Ended, Execute, Failed, Request, Sent, Stop, ToolResult
+from toolbench.engine.events import (
+    ANSWERS,
+    Ask,
+    Emit,
+    End,
+    Ended,
+    ExchangeError,
+    Execute,
+    Failed,
+    LeftOut,
+    Request,
+    Sent,
+    Stop,
+    ToolResult,
+)
+from toolbench.engine.json_text import keys_of
 from toolbench.engine.loop.dispatch import Dispatched, dispatch, result_of
 from toolbench.engine.loop.ids import ids_in
 from toolbench.engine.loop.ledger import Ledger
@@ -22,12 +37,14 @@ from toolbench.engine.loop.saying import FurtherMessage
 from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject, Message, ToldResult, Turn
 from toolbench.engine.policy.limits import may_run_side_by_side
+from toolbench.engine.policy.optional_parameters import refused_parameters
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.values import light
 from toolbench.engine.visible_text import is_blank
 from toolbench.engine.wires.wires import wire_for
 
+WHY_LENGTH = 300  # characters of a refusal that are kept with what is left out for it
 Loop: TypeAlias = Generator[Ask | Execute, Sent, Ended]
 
 
@@ -36,7 +53,8 @@ class LoopPlan:
     """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
     none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
     under its overrides. `further` is what the user says next, each after an answer without calls; `max_turns` holds for
-    each message. With `stream` answers are asked for as they are written. `wire` names how requests travel (see
+    each message. `left_out` are parameters that this endpoint is known to refuse, where the policy drops those. With
+    `stream` answers are asked for as they are written. `wire` names how requests travel (see
     wires). Nothing in here is changed."""
 
     model: str
@@ -50,6 +68,7 @@ class LoopPlan:
     stream: bool = False
     wire: str = "chat"
     further: tuple[FurtherMessage, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def run_loop(plan: LoopPlan, emit: Emit, *, brief: bool = False) -> Loop:
@@ -104,6 +123,8 @@ def _ask(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, S
             case Failed(error):
                 run.ledger.failed(error)
                 run.narrate.request_error(turn, error, with_tools)
+                if run.leave_out_refused(error, ask.request):
+                    continue
                 if not (error.tool_support and with_tools and retries):
                     return run.ledger.ended(End.PROVIDER_ERROR, error.message, error)
             case Stop():
@@ -189,6 +210,17 @@ class _Run:
 
         return read
 
+    def leave_out_refused(self, error: ExchangeError, request: Request) -> bool:
+        """Leaves out of all further requests what the endpoint refused of this one; False where the policy does not
+        want that or the error names nothing that can be left out."""
+        if not self.setup.policy.drop_refused_parameters:
+            return False
+        found = refused_parameters(error, keys_of(request.body))
+        learnt = [LeftOut(name, error.message[:WHY_LENGTH], known=False) for name in found]
+        self._setups = tuple(setup.without(learnt) for setup in self._setups)
+        self.setup = self._setups[self._message]
+        return bool(learnt)
+
     @property
     def must_call(self) -> bool:
         return self.setup.policy.tool_use_mode == "enforced" and not self.ledger.any_calls
@@ -252,7 +284,8 @@ def _setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
     setup = prepare_turns(
         plan.model, plan.policy, system=plan.system, tools=tools, options=plan.options, seed=plan.seed
     )
-    return replace(setup, stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
+    known = plan.left_out if plan.policy.drop_refused_parameters else ()
+    return replace(setup.without(known), stream=plan.stream, wire=wire_for(plan.policy, plan.wire))
 
 
 def _as_message(item: Message | str) -> Message:

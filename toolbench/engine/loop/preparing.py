@@ -1,5 +1,7 @@
 """What is the same in every turn of a run: made once, from the policy and what the run offers."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from functools import lru_cache
 from operator import is_
 
@@ -7,6 +9,7 @@ from toolbench.engine.asking.methods import Asking, ask_for
 from toolbench.engine.constrain.compiling import Asked
 from toolbench.engine.constrain.dialects import Limits
 from toolbench.engine.errors import PlanError
+from toolbench.engine.events import LeftOut
 from toolbench.engine.identity import Same
 from toolbench.engine.json_text import MAX_DEPTH, in_order, is_too_deep, write_json
 from toolbench.engine.messages import JsonObject, TransformChange
@@ -20,6 +23,7 @@ from toolbench.engine.transforms import Facts, apply_tools, check_names
 from toolbench.engine.values import light
 from toolbench.engine.wires.wires import CHAT, Wire
 
+_BY_SETTINGS = "The settings leave it out."
 PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
 
 
@@ -41,6 +45,11 @@ class TurnSetup:
     calls_kept: int | None
     stream: bool = False
     wire: Wire = CHAT
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)  # what the endpoint is known to refuse, by its name
+
+    def without(self, more: Iterable[LeftOut]) -> "TurnSetup":
+        """The same with further parameters left out."""
+        return replace(self, left_out={**self.left_out, **{one.name: one for one in more}})
 
     def facts(self, *, with_tools: bool) -> Facts:
         """What its transforms may know."""
@@ -77,6 +86,7 @@ def prepare_turns(
         tools_text=offer.tools_text,
         tool_changes=(*offer.changes, *dropped),
         asking=asking,
+        left_out={name: LeftOut(name, _BY_SETTINGS) for name in policy.left_out_parameters},
         calls_kept=calls_per_turn(policy, merged),
     )
 

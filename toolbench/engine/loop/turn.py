@@ -6,11 +6,20 @@ from typing import Any
 from toolbench.engine.asking.mending import departures_read, mend_calls, mode_of, unread_calls
 from toolbench.engine.asking.native import Native
 from toolbench.engine.asking.watching import WatchedDecoder
-from toolbench.engine.events import Ask, Decoder, Hear, Request
-from toolbench.engine.json_text import encode_object
+from toolbench.engine.events import Ask, Decoder, Hear, LeftOut, Request
+from toolbench.engine.json_text import encode_object, write_json
 from toolbench.engine.loop.ids import ids_in, repaired_ids
 from toolbench.engine.loop.preparing import TurnSetup
-from toolbench.engine.messages import Finding, JsonObject, Message, ReadArguments, ToolCall, Turn, function_in
+from toolbench.engine.messages import (
+    Finding,
+    JsonObject,
+    Message,
+    ReadArguments,
+    ToolCall,
+    TransformChange,
+    Turn,
+    function_in,
+)
 from toolbench.engine.policy.policy import Policy
 from toolbench.engine.tools.choice import WireChoice
 from toolbench.engine.transforms import apply_calls, apply_message, apply_request, apply_response
@@ -71,6 +80,9 @@ def build_request(
     streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
     body, body_changes = apply_request({**body, **options, **streaming}, setup.policy.request_transforms)
     travelling, on_the_wire = setup.wire.encode(body)
+    left_out = tuple(one for name, one in setup.left_out.items() if name in travelling)
+    on_the_wire = (*on_the_wire, *(_left_out_change(one, travelling[one.name]) for one in left_out))
+    travelling = {name: value for name, value in travelling.items() if name not in setup.left_out}
     return Request(
         turn=turn,
         path=setup.wire.path,
@@ -79,7 +91,12 @@ def build_request(
         stream=setup.stream,
         changes=(*changes, *body_changes, *on_the_wire),
         cut_retries=setup.policy.cut_stream_retries if setup.stream else 0,
+        left_out=left_out,
     )
+
+
+def _left_out_change(left_out: LeftOut, value: Any) -> TransformChange:
+    return TransformChange("request", "drop_refused_parameters", f"$.{left_out.name}", write_json(value), "")
 
 
 def _message_transforms(policy: Policy) -> tuple[str, ...]:

@@ -140,6 +140,18 @@ def methods(*names: str) -> Kind:
     return Kind("order", f"an ordered list of {', '.join(names)}", read, choices=names)
 
 
+def some_of(*names: str) -> Kind:
+    """Names of a closed set; lists of several layers are joined."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        words = _spelled_words(value)
+        if not set(words) <= set(names):
+            raise ValueError
+        return words
+
+    return Kind("names", f"a list of {', '.join(names)}; [] clears", read, UNION, choices=names)
+
+
 def row(kind: Kind, doc: str) -> dict[str, Any]:
     """The metadata that makes a field of Policy a row of the table of keys."""
     return {"kind": kind, "doc": doc}

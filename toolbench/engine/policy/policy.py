@@ -28,9 +28,11 @@ from toolbench.engine.policy.keys import (
     choice,
     methods,
     row,
+    some_of,
     whole,
 )
 from toolbench.engine.policy.layering import LayeredValue, Overridden
+from toolbench.engine.policy.optional_parameters import OPTIONAL
 from toolbench.engine.tools.choice import WireChoice
 
 Layer: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -250,6 +252,18 @@ class Policy:
         metadata=row(
             FLAG, "Native method: tell the model to fill in the tool's parameters and to write no JSON into its text."
         ),
+    )
+    drop_refused_parameters: bool = field(
+        default=False,
+        metadata=row(
+            FLAG,
+            "Where an endpoint answers 400 or 422 and names an optional parameter, ask once more without it, and leave "
+            "it out for the rest of the run.",
+        ),
+    )
+    left_out_parameters: tuple[str, ...] = field(
+        default=(),
+        metadata=row(some_of(*OPTIONAL), "Optional parameters that are never sent: for endpoints that refuse them."),
     )
     wire_standard_only: bool = field(
         default=False,

@@ -8,6 +8,7 @@ from toolbench.lab.models.job_failures import JobFailure
 from toolbench.lab.models.judgements import Judgement, Replay
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
+from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, Run, RunConfig
 from toolbench.lab.models.trials import Step, StepBody, Trial
 
@@ -30,6 +31,7 @@ __all__ = [
     "PublishedCell",
     "PublishedRecommendation",
     "PublishedSnapshot",
+    "RefusedParameter",
     "Replay",
     "Run",
     "RunConfig",

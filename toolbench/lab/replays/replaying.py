@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import F
 
 from toolbench.engine.errors import EngineError
-from toolbench.engine.events import End, Ended, ExchangeError, StopReason
+from toolbench.engine.events import End, Ended, ExchangeError, LeftOut, StopReason
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import failures
 from toolbench.evals.judging.judging import without_tools
@@ -253,7 +253,7 @@ def _stored(step: Step) -> StoredExchange:
         status=step.status,
         headers=facts.get("response_headers") or {},
         body=bytes(step.body.response),
-        error=ExchangeError(**error) if error else None,
+        error=ExchangeError(**{**error, "named": tuple(error.get("named") or ())}) if error else None,
         chunks=tuple(size for _, size in facts.get("chunks") or ()),
         calls=len(facts.get("calls_found") or ()),
         masked=step.masked,
@@ -274,6 +274,7 @@ def _claimed(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
+        left_out=tuple(LeftOut(one["name"], one["why"]) for one in trial.left_out if one["known"]),
     )
 
 

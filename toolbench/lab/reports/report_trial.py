@@ -91,6 +91,7 @@ _COLUMNS = (
     "tools_dropped",
     "not_executed",
     "client_lag_ms",
+    "left_out",
     "label",
     "note",
 )

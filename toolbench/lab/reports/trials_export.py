@@ -28,6 +28,7 @@ _COLUMNS = (
     "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
+    "left_out",
 )  # fmt: skip
 
 

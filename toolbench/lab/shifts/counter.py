@@ -11,6 +11,7 @@ from toolbench.lab.processes.liveness import process_name
 from toolbench.lab.secrets.keys import KeyUnavailable
 from toolbench.lab.trials.claiming import ClaimedTrial, claim
 from toolbench.lab.trials.plans import FrozenConfig, Reach, frozen_configs, reach, with_addresses
+from toolbench.lab.trials.refusals import with_refused
 from toolbench.lab.trials.slots import Free
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Counter:
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= _read_configs(sorted(unknown))
+        trials = with_refused(trials, self._provider_id, self._configs)
         return Handed(trials, self._configs, to, more=len(trials) == AT_ONCE)
 
     def _reach_now(self) -> Reach | None:

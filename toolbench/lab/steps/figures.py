@@ -8,6 +8,7 @@ from itertools import pairwise
 from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.optional_parameters import REFUSALS
 from toolbench.engine.values import light
 from toolbench.evals import evidence
 from toolbench.evals.judging import judging
@@ -31,7 +32,15 @@ class Drive:
 
 def trial_columns(drive: Drive) -> JsonObject:
     """Every column of the outcome and the figures, clean enough for PostgreSQL."""
-    return {**_outcome(drive), **_times(drive), **_counts(drive), **_tokens(drive.ended), **_served(drive)}
+    left_out = {"left_out": column_json(left_out_in(drive.steps))}
+    return {**_outcome(drive), **_times(drive), **_counts(drive), **_tokens(drive.ended), **_served(drive), **left_out}
+
+
+def left_out_in(steps: Iterable[AnyStep]) -> list[JsonObject]:
+    """Return the parameters that requests went without, each with why and whether that was known before."""
+    left_out = (one for step in steps if isinstance(step, ExchangeStep) for one in step.request.left_out)
+    by_name = {one.name: {"name": one.name, "why": one.why, "known": one.known} for one in left_out}
+    return list(by_name.values())
 
 
 def _outcome(drive: Drive) -> JsonObject:
@@ -144,7 +153,9 @@ def _output_retries(exchanges: Sequence[ExchangeStep]) -> int:
 
 
 def _was_model_output(step: ExchangeStep) -> bool:
-    return step.error is not None and not step.error.infrastructure and not step.error.tool_support
+    """Whether an error came of what the model wrote; a request that was refused reached no model."""
+    error = step.error
+    return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSALS
 
 
 def _counts(drive: Drive) -> JsonObject:

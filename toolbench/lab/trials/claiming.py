@@ -12,6 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from toolbench.engine.events import LeftOut
 from toolbench.engine.values import light
 from toolbench.lab.counts.cells import mark_stale
 from toolbench.lab.processes import statements
@@ -134,7 +135,7 @@ SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 
 @light(frozen=True, slots=True)
 class ClaimedTrial:
     """A trial that is ours until its lease ends, with `ahead` requests counted already; `in_flight` are its provider's
-    trials when it was claimed."""
+    trials when it was claimed; `left_out` are parameters that its model is known to refuse in this run."""
 
     id: int
     run_id: int
@@ -150,6 +151,7 @@ class ClaimedTrial:
     in_flight: int = 1
     server_losses: int = 0
     ahead: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[ClaimedTrial, ...]:

@@ -111,6 +111,7 @@ class TrialPlan:
             plan.wire,
             engine_version(),
             *((said.text, _as_sent(said.tools)) for said in plan.further),
+            *(one.name for one in plan.left_out),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
@@ -190,6 +191,7 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
         stream=config.stream,
         wire=endpoint.wire,
         further=instance.further,
+        left_out=trial.left_out,
     )
     return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, server_of(to, config.service))
 

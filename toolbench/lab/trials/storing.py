@@ -25,6 +25,7 @@ from toolbench.lab.steps.figures import AnyStep
 from toolbench.lab.steps.step_rows import STEP_COLUMNS, bare_row, bodies_of, step_row
 from toolbench.lab.trials.budget import settle
 from toolbench.lab.trials.claiming import give_back
+from toolbench.lab.trials.refusals import keep_refused, learnt_in
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ _OUTCOME_COLUMNS = {
     "client_lag_ms": "float8",
     "tools_dropped": "boolean",
     "rendered_prompt": "text",
+    "left_out": "jsonb",
     **causes.COLUMNS,
 }
 _HEX = ("final_text", "rendered_prompt")
@@ -238,6 +240,7 @@ def write(batch: Batch) -> Written:
 def _write_whole(batch: Batch) -> Written:
     with together():
         answers = [_write_steps(batch.steps)] if batch.steps else []
+        keep_refused(learnt_in((item.trial_id, item.step) for item in batch.steps))
         ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
     held = {trial: run for end in ends for trial, run in end.fetchall()}

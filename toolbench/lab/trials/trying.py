@@ -22,6 +22,7 @@ from toolbench.lab.trials.local_servers import MOST_LOSSES, LocalServer
 from toolbench.lab.trials.permits import Permits, TrialGate
 from toolbench.lab.trials.plans import FrozenConfig, NotHere, NotReady, Reach, ScenarioChanged, TrialPlan, trial_plan
 from toolbench.lab.trials.prompts import prompt_columns, prompt_version, sent_prompt
+from toolbench.lab.trials.refusals import SessionRefusals
 from toolbench.lab.trials.slots import Slots
 from toolbench.lab.trials.storing import OutcomeWrite, StepWrite
 from toolbench.lab.trials.writing import Writer
@@ -45,6 +46,7 @@ class Bench:
     writer: Writer
     permits: Permits
     slots: Slots
+    refusals: SessionRefusals = field(default_factory=SessionRefusals)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +61,7 @@ class Try:
     lost_server: bool = False
     steps: list[AnyStep] = field(default_factory=list)
     gate: TrialGate = field(init=False)
+    model_name: str = ""  # once it runs
 
     def __post_init__(self) -> None:
         bench = self.bench
@@ -69,6 +72,7 @@ class Try:
     def record(self, step: AnyStep) -> None:
         """The driver's recorder: a step goes to the writer as soon as it is finished."""
         self.steps.append(step)
+        self.bench.refusals.learn(self.trial, self.model_name, step)
         self.bench.writer.put_step(self._step_write(step))
 
     async def run(self, config: FrozenConfig, to: Reach) -> bool:
@@ -81,8 +85,9 @@ class Try:
 
     async def _run(self, config: FrozenConfig, to: Reach) -> bool:
         """Raises NotReady."""
+        self.model_name = config.model_name
         try:
-            plan = trial_plan(self.trial, config, to)
+            plan = trial_plan(self.bench.refusals.informed(self.trial, self.model_name), config, to)
         except NotHere as error:
             self.refuse("local_model_elsewhere", str(error))
             return True
