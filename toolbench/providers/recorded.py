@@ -17,6 +17,7 @@ import httpx
 
 from toolbench.engine.events import ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.optional_parameters import REFUSALS
 from toolbench.providers.driving import Stopped
 from toolbench.providers.outcomes import classify
 from toolbench.providers.tool_running import CallTool
@@ -51,7 +52,7 @@ class Unknown(Exception):
 @dataclass(frozen=True, slots=True)
 class StoredExchange:
     """One attempt as it was kept. `calls` were found in the answer; `masked` says that secrets are overwritten; of a
-    `cut` body only the beginning is there."""
+    `cut` body only the beginning is there; `left_out` are parameters that the endpoint was known to refuse."""
 
     url: str
     request: bytes
@@ -63,6 +64,7 @@ class StoredExchange:
     calls: int = 0
     masked: bool = False
     cut: bool = False
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,10 @@ class RecordedTransport(httpx.AsyncBaseTransport):
                 raise Unknown(f"the model would be shown another request ({', '.join(seen)})")
             if PARALLEL in differing and stored.calls > 1:
                 raise Unknown("several calls were made at once, and the request would say otherwise of that")
+            if differing and stored.error and stored.error.code in REFUSALS:
+                raise Unknown("the endpoint refused a request that differs from this one")
+            if refused := sorted(differing & stored.left_out):
+                raise Unknown(f"the endpoint refuses what this request would carry ({', '.join(refused)})")
             self.assumed |= differing
         if not stored.url.endswith(path):
             raise Unknown("the request would go to another path")

@@ -9,6 +9,8 @@ from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import RefusedParameter, Run, Step, Trial
 from toolbench.lab.replays.replay_check import check_run
+from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.what_if_plan import WhatIf
 from toolbench.lab.shifts.execution import Terms, serve
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
 
@@ -141,3 +143,15 @@ def test_trials_with_parameters_left_out_replay_to_the_same_verdicts() -> None:
     check = check_run(run.pk)
 
     assert (check.same, check.differing, check.unknown) == (3, (), ())
+
+
+def test_what_if_sends_no_refused_parameter_to_a_known_end() -> None:
+    run = ran(Refuses("parallel_tool_calls"), trials=2)
+    trials = run.trials.order_by("started_at").values_list("pk", flat=True)
+
+    first, second = replay(trials, WhatIf("raw").apply)
+    _, sending = replay(trials, WhatIf("raw", ("sequential_tool_calls",)).apply)
+
+    assert (first.unknown_from, first.why) == (1, "the endpoint refused a request that differs from this one")
+    assert second.columns["outcome"] == "pass", "raw never sends it"
+    assert "the endpoint refuses what this request would carry (parallel_tool_calls)" in sending.why

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="refused_parameters", to="lab.run"
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="lab.run"
                     ),
                 ),
                 (

@@ -10,7 +10,7 @@ class RefusedParameter(models.Model):
     setting of the model.
     """
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="refused_parameters")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="+")
     provider = models.ForeignKey("Provider", on_delete=models.CASCADE, related_name="+")
     model_name = models.CharField(max_length=200)  # as the run froze it
     name = models.CharField(max_length=60)  # a row of engine/data/optional_parameters.json

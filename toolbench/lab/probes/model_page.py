@@ -8,6 +8,7 @@ from toolbench.engine.capabilities.record import DOCS, Effective, Told
 from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.probes.capabilities import Measured, effective_of, get_effective, get_measured
+from toolbench.lab.probes.refused_offers import Offer, get_offers
 from toolbench.providers.probing.conformance import MOST_REQUESTS
 
 SHOWN_PROBES = 10
@@ -38,6 +39,7 @@ class ModelPage:
     probes: tuple[Probe, ...]
     proposal: Proposal
     causes: tuple[Cause, ...]
+    refused: tuple[Offer, ...] = ()
     most_requests: int = MOST_REQUESTS  # of a probe
 
     @property
@@ -55,6 +57,7 @@ def get_model_page(model_id: int) -> ModelPage:
         probes=tuple(model.probes.defer("checks", "learned")[:SHOWN_PROBES]),
         proposal=propose(effective.capabilities),
         causes=get_causes(model, effective),
+        refused=get_offers(model),
     )
 
 

@@ -23,6 +23,7 @@ from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.planning.known_scenarios import find_judging_scenario, find_scenario
 from toolbench.lab.steps.facts import load
 from toolbench.lab.steps.figures import AnyStep, Drive, trial_columns
+from toolbench.lab.steps.left_out import read_left_out
 from toolbench.lab.trials.claiming import ClaimedTrial
 from toolbench.lab.trials.plans import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
 from toolbench.providers.cancelling import Cancel
@@ -258,6 +259,7 @@ def _stored(step: Step) -> StoredExchange:
         calls=len(facts.get("calls_found") or ()),
         masked=step.masked,
         cut=step.body_cut,
+        left_out=frozenset(facts.get("left_out") or ()),
     )
 
 
@@ -274,7 +276,7 @@ def _claimed(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
-        left_out=tuple(LeftOut(one["name"], one["why"]) for one in trial.left_out if one["known"]),
+        left_out=tuple(LeftOut(one.name, one.why) for one in read_left_out(trial.left_out) if one.known),
     )
 
 

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from toolbench.engine.policy.optional_parameters import differs_without
 from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.models import Cell, Run, RunConfig, Trial
+from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.runs.until import DECIDED
 
 PACE_WINDOW = timedelta(minutes=3)
@@ -54,6 +55,16 @@ class ConfigLine:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedLine:
+    """A parameter that a model's endpoint refused, and what the run does not measure without it."""
+
+    model_name: str
+    name: str
+    why: str
+    differs: str
+
+
+@dataclass(frozen=True, slots=True)
 class FailureGroup:
     signature: str
     sentence: str  # of the exemplar
@@ -80,6 +91,7 @@ class RunPage:
     target: float  # percent, that rates are judged against: the run's own, else the usual one
     set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
     waits_for: tuple[ProviderLine, ...]  # providers that cannot be asked now, while nothing goes on
+    refused: tuple[RefusedLine, ...] = ()
 
     @property
     def spent(self) -> bool:
@@ -103,7 +115,7 @@ class RunPage:
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Six queries while the run goes on, else five; none reads what was frozen. Raises Run.DoesNotExist for an unknown
+    """Seven queries while the run goes on, else six; none reads what was frozen. Raises Run.DoesNotExist for an unknown
     run."""
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
@@ -127,7 +139,13 @@ def get_run_page(run_id: int) -> RunPage:
         target=target,
         set_aside=tuple(_with_config(cell, configs) for cell in cells if cell.compute_error),
         waits_for=_waits_for(run, configs, cells, whole),
+        refused=_refused(run),
     )
+
+
+def _refused(run: Run) -> tuple[RefusedLine, ...]:
+    rows = RefusedParameter.objects.filter(run=run).order_by("model_name", "pk")
+    return tuple(RefusedLine(row.model_name, row.name, row.why, differs_without(row.name)) for row in rows)
 
 
 def _with_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:

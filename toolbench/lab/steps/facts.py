@@ -2,12 +2,12 @@
 a column.
 
 `StepBody.facts` of an exchange holds: tools_sent, stream, said (a further message of the user's, where it is sent for
-the first time), request_headers, request_changes, response_headers, response_changes, text, message, calls_found,
-calls, ignored_calls, findings, mode (how calls were asked for), parse_errors ({mode, error, snippet, call, repairs,
-truncated} each), notice ("Tool not executed: …"), usage, error, chunks ([offset ms, bytes] each), partial (of a stream
-that broke off, the message as far as it came). Of a tool execution: call, arguments, parse_status, executed, envelope,
-schema_errors, output_replaced, changes. A call is {id, name, arguments}; a change {kind, name, path, before, after}; a
-finding {code, message, path}.
+the first time), left_out (names of parameters that it goes without), request_headers, request_changes,
+response_headers, response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
+asked for), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
+usage, error, chunks ([offset ms, bytes] each), partial (of a stream that broke off, the message as far as it came). Of
+a tool execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is
+{id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
 `StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
 was given back."""
@@ -33,6 +33,8 @@ def exchange_facts(step: ExchangeStep) -> bytes:
         "chunks": step.chunks,
         "partial": step.partial,
     }
+    if step.request.left_out:
+        facts["left_out"] = [one.name for one in step.request.left_out]
     if step.request.said and step.attempt == 1:
         facts["said"] = step.request.said
     turn = step.turn_read

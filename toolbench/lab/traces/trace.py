@@ -12,6 +12,7 @@ from toolbench.lab.counts.tallies import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.support import support_sentence
 from toolbench.lab.replays.rejudging import get_judgements
+from toolbench.lab.steps.left_out import LeftOutLine, read_left_out
 from toolbench.lab.traces.heads import BODY_HEAD, read_bodies, read_facts
 from toolbench.lab.traces.neighbours import Neighbours, get_neighbours
 from toolbench.lab.traces.rail import Facts, RailStep, RailTurn, build_rail, chosen_line, first_bad_key
@@ -60,6 +61,7 @@ class Trace:
     delivered: Rate
     judgements: tuple[Judgement, ...]
     support: str  # who said, before the first request, whether the model calls tools
+    left_out: tuple[LeftOutLine, ...]
 
     @property
     def judged_version(self) -> int:
@@ -107,6 +109,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         delivered=counts.delivered(),
         judgements=get_judgements(trial),
         support=support_sentence(trial.config.support),
+        left_out=read_left_out(trial.left_out),
     )
 
 

@@ -9,7 +9,9 @@ from toolbench.lab.connections.same_weights import known_weights, name_weights
 from toolbench.lab.connections.setup_pages import get_models
 from toolbench.lab.models import Model
 from toolbench.lab.planning.plain_text import plain
+from toolbench.lab.probes.adopting import NothingToAdopt
 from toolbench.lab.probes.model_page import get_model_page
+from toolbench.lab.probes.refused_offers import take_up
 from toolbench.web.pages import page
 
 _GONE = "There is no model {}; its provider may have been deleted."
@@ -40,4 +42,17 @@ def weights(request: HttpRequest, model_id: int) -> HttpResponse:
     messages.success(
         request, f"Its weights are {kept or 'not known'}, from the next run on; runs keep what they froze."
     )
+    return redirect("model", model_id)
+
+
+@require_POST
+def leave_out(request: HttpRequest, model_id: int) -> HttpResponse:
+    """POST /models/ID/left-out/: makes what its endpoint refuses a setting of the model."""
+    try:
+        preset = take_up(model_id)
+        messages.success(request, f"{preset.name} is a workaround of the model now, from the next launch on.")
+    except NothingToAdopt as error:
+        messages.error(request, str(error))
+    except Model.DoesNotExist:
+        raise Http404(_GONE.format(model_id)) from None
     return redirect("model", model_id)
