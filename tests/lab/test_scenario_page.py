@@ -1,6 +1,7 @@
 """A scenario can be read: its prompts, its tools, its rule, and any instance by its seed."""
 
 import pytest
+from django.test import Client
 
 from toolbench.evals import scenarios
 from toolbench.lab.scenario_page import get_scenario
@@ -24,9 +25,27 @@ def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
     assert get_scenario("happy_path", seed).kind == "parity"
 
 
-def test_a_rule_of_the_case_study_is_claimed_only_of_its_own_scenarios() -> None:
-    groups = {scenario.group for scenario in scenarios.all() if get_scenario(scenario.slug).published}
-    assert groups == {"tools", "control"}
+def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
+    claimed = [scenario.slug for scenario in scenarios.all() if get_scenario(scenario.slug).published]
+    assert claimed == [one.slug for one in scenarios.select("all")]
+    assert len(claimed) == 8
+
+
+def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -> None:
+    shown = {
+        one.slug: "The case study’s own wording" in admin_client.get(f"/scenarios/{one.slug}/").content.decode()
+        for one in scenarios.all()
+    }
+    assert {slug for slug, said in shown.items() if said} == {one.slug for one in scenarios.select("all")}
+
+
+def test_get_scenario_shows_an_earlier_version() -> None:
+    newest, earlier = get_scenario("happy_path", "7"), get_scenario("happy_path", "7", "1")
+    assert (newest.instance.version, earlier.instance.version, newest.versions) == (2, 1, (2, 1))
+    assert "Message 1" in earlier.instance.system
+    assert "Message 1" not in newest.instance.system
+    assert get_scenario("happy_path", "7", "99").instance == newest.instance
+    assert get_scenario("happy_path").instance.version == 1
 
 
 @pytest.mark.django_db

@@ -1,5 +1,5 @@
 """What the scenario pages show: prompts, tools and rules of one instance, in the first wording (the case study's own,
-where it has the scenario) or drawn from a seed."""
+where it has the scenario) or drawn from a seed, in any known version."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,8 @@ class HeldBy:
 class ScenarioPage:
     """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them, `held`
     what the method constrained does not hold of them, by constraint. `published`: the case study has it, with a wording
-    and a rule of its own. `case`: it is a case, and nothing is drawn."""
+    of its own; `by_its_rule`: it is judged by the case study's rule, too. `case`: it is a case, and nothing is drawn.
+    `versions` are those that can be shown, the newest first."""
 
     scenario: Scenario
     instance: Instance
@@ -44,6 +45,7 @@ class ScenarioPage:
     values: tuple[tuple[str, str], ...]
     rule: str
     published: bool
+    by_its_rule: bool
     checks: tuple[str, ...]
     examples: tuple[str, ...]
     lint: tuple[Finding, ...]
@@ -52,6 +54,7 @@ class ScenarioPage:
     kind: str
     next_seed: int
     case: bool
+    versions: tuple[int, ...]
 
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
@@ -59,10 +62,12 @@ def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
     return scenarios.groups()
 
 
-def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
-    """The parity instance, or the one drawn from `seed`. Raises KeyError for an unknown slug. No query but for a
-    case."""
-    scenario = find_scenario(slug)
+def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
+    """The parity instance, or the one drawn from `seed`, in the newest version unless an earlier one is named. Raises
+    KeyError for an unknown slug. No query but for a case."""
+    known = tuple(one.version for one in scenarios.versions(slug))
+    named = whole_number(version)
+    scenario = find_scenario(slug, named if named in known else None)
     drawn = whole_number(seed, most=MOST_SEED)
     number, kind = (0, "parity") if drawn is None else (drawn, "drawn")
     instance = scenario.draw(number, kind=kind)
@@ -74,7 +79,8 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         layer=_pretty(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
         rule=unanswered.rule,
-        published=unanswered.parity_pass is not None,
+        published=scenarios.is_published(slug),
+        by_its_rule=unanswered.parity_pass is not None,
         checks=tuple(check.name for check in unanswered.checks),
         examples=tuple(scenarios.example_sets(slug)),
         lint=lint_tools(instance.tools),
@@ -83,6 +89,7 @@ def get_scenario(slug: str, seed: str = "") -> ScenarioPage:
         kind=kind,
         next_seed=number + 1,
         case=scenario.group in GROUPS,
+        versions=known or (scenario.version,),
     )
 
 

@@ -65,7 +65,7 @@ def test_matrix_of_the_earlier_runs_shows_the_earlier_version(runs: tuple[Run, R
     assert not any("version 1" in sentence for sentence in matrix.warnings)
 
 
-def test_matrix_names_the_version_where_rows_differ_in_it(client: Client) -> None:
+def test_matrix_names_the_version_where_rows_differ_in_it() -> None:
     tried(1), tried(2, model="b")
     assert {row.model: row.versions for row in get_matrix(REAL).rows} == {"a": (1,), "b": (2,)}
 

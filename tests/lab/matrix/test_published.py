@@ -1,5 +1,7 @@
 """The published matrix as published and under our rules, with what it does not say left unsaid."""
 
+import re
+
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -30,6 +32,15 @@ def test_the_totals_are_those_of_the_case_study(published: Published) -> None:
         "long_arguments_guard": 203,
         "chat_only": 196,
     }
+
+
+def test_published_page_shows_every_published_category(published: Published, admin_client: Client) -> None:
+    page = admin_client.get("/matrix/?scope=published").content.decode()
+    rows = dict(re.findall(r'<tr id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
+    assert len(rows) == 29
+    shown = {row.key: [f"{name} x{count}" in rows[row.key] for name, count in row.categories] for row in published.rows}
+    assert all(all(found) for found in shown.values())
+    assert sum("ASSERTION_FAILED x" in html for html in rows.values()) == 12
 
 
 def test_a_model_with_tools_off_is_not_applicable_under_our_rules(published: Published) -> None:

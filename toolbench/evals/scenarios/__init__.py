@@ -2,6 +2,29 @@
 tasks of one kind, SETS choices across groups; `example_sets` are a scenario's few-shot sets."""
 
 from toolbench.evals.examples import sets_for as example_sets
-from toolbench.evals.scenarios.registry import PACKS, SETS, all, find, groups, select, unknown, versions, words
+from toolbench.evals.scenarios.registry import (
+    PACKS,
+    SETS,
+    all,
+    find,
+    groups,
+    is_published,
+    select,
+    unknown,
+    versions,
+    words,
+)
 
-__all__ = ["PACKS", "SETS", "all", "example_sets", "find", "groups", "select", "unknown", "versions", "words"]
+__all__ = [
+    "PACKS",
+    "SETS",
+    "all",
+    "example_sets",
+    "find",
+    "groups",
+    "is_published",
+    "select",
+    "unknown",
+    "versions",
+    "words",
+]

@@ -62,6 +62,11 @@ def find(slug: str, version: int | None = None) -> Scenario:
     return found
 
 
+def is_published(slug: str) -> bool:
+    """Whether the case study has the scenario, so that its parity instance is the case study's own wording."""
+    return slug in _CASE_STUDY
+
+
 def versions(slug: str) -> tuple[Scenario, ...]:
     """Return every known version of a scenario, the newest first; () for an unknown slug."""
     return _versions().get(slug, ())
@@ -100,7 +105,7 @@ def unknown(tokens: str | Sequence[str]) -> tuple[str, ...]:
 
 def words() -> tuple[str, ...]:
     """Return every word that `select` knows."""
-    return (*_sets(), *_by_slug())
+    return (*_sets(), *_versions())
 
 
 @cache

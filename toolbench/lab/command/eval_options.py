@@ -204,7 +204,8 @@ class EvalOptions:
         ),
     )
     instances: str = field(
-        default="parity", metadata=_row(INSTANCES, "the case study's own wording, or drawn anew for every trial")
+        default="parity",
+        metadata=_row(INSTANCES, "fixed (the published wording where there is one), or drawn anew for every trial"),
     )
     seed: int | None = field(
         default=None, metadata=_row(WHOLE, "of instances, order and sampling; drawn when not given")

@@ -18,7 +18,10 @@ UNTIL = [
     ("best", "until one configuration is the best"),
 ]
 INSTANCES = [
-    ("parity", "the case study's own wording, else the first; weather and intent take turns through a fixed list"),
+    (
+        "parity",
+        "fixed: the published wording in the case study's scenarios, the first wording or a fixed list in others",
+    ),
     ("drawn", "drawn anew for every repeat"),
 ]
 # An address that names any of these asks for a plan, not for the blank form.

@@ -15,9 +15,9 @@ def list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """GET /scenarios/<slug>/?seed= draws an instance; without a seed, the case study's own."""
+    """GET /scenarios/<slug>/?seed=&version= draws an instance; without a seed, the fixed wording is shown."""
     try:
-        found = get_scenario(slug, request.GET.get("seed", ""))
+        found = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError as error:
         raise Http404 from error
     return page(request, "scenarios/show.html", {"page": found})
