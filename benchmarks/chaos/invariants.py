@@ -9,7 +9,7 @@ from django.db import DataError, connection, transaction
 from django.db.models import QuerySet
 
 from toolbench.lab.counts.cells import recompute
-from toolbench.lab.models import Cell
+from toolbench.lab.models import Cell, CellTimes
 from toolbench.lab.processes.database_thread import AWAY
 
 # Every end that a trial ever had, written by the database in the transaction of that end.
@@ -206,7 +206,9 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 def _columns(cells: QuerySet[Cell]) -> dict[int, dict[str, Any]]:
     names = [column.attname for column in Cell._meta.concrete_fields]
-    return {cell.pk: {name: getattr(cell, name) for name in names} for cell in cells.all()}
+    found = {cell.pk: {name: getattr(cell, name) for name in names} for cell in cells.all()}
+    times = CellTimes.objects.filter(cell__in=list(found)).values("cell_id", "durations", "first_tokens", "longest_ms")
+    return {pk: columns | next((row for row in times if row["cell_id"] == pk), {}) for pk, columns in found.items()}
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -72,7 +72,7 @@ function dots(names) {
     showlegend: false,
     orientation: "h",
   }));
-  return [...raw, quantile("p50", "median with 95 % interval", "line-ns"), quantile("p95", "p95, from 60 trials", "diamond-open")];
+  return [...raw, quantile("p50", "median with 95 % interval", "line-ns"), quantile("p95", "p95 with 95 % interval", "diamond-open"), quantile("p99", "p99 with 95 % interval", "square-open")];
 }
 
 function shares(names) {

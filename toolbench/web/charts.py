@@ -20,7 +20,7 @@ def with_inline_styles(view: View) -> View:
 
 
 def latency_chart(page: LatencyPage) -> dict[str, object]:
-    """{"title", "rows": [{"label", "times", "p50", "p95"}]}, times in seconds, fastest median first."""
+    """{"title", "rows": [{"label", "times", "p50", "p95", "p99"}]}, times in seconds, fastest median first."""
     rows = sorted(page.rows, key=lambda row: row.p50.value)
     return {"title": page.metric_title, "rows": [_row(row) for row in rows]}
 
@@ -50,7 +50,8 @@ def _row(row: LatencyRow) -> dict[str, object]:
         "label": row.label,
         "times": [round(time / 1000, 4) for time in row.times],
         "p50": _three(row.p50),
-        "p95": _three(row.p95) if row.p95 else None,
+        "p95": _three(row.p95),
+        "p99": _three(row.p99),
     }
 
 

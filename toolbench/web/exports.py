@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from toolbench.lab.counts.export_table import ExportTable, Value
 
+VERSION = 2  # of all tables; files without one are of version 1, which had no quantiles with bounds
 RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -21,7 +22,8 @@ def as_csv(table: ExportTable) -> str:
 
 def as_json(table: ExportTable) -> str:
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    return json.dumps({"title": table.title, "notes": table.notes, "rows": rows}, ensure_ascii=False, indent=1)
+    found = {"version": VERSION, "title": table.title, "notes": table.notes, "rows": rows}
+    return json.dumps(found, ensure_ascii=False, indent=1)
 
 
 def as_markdown(table: ExportTable) -> str:

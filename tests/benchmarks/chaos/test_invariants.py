@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
-from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.models import Cell, CellTimes, Run, Trial
 from toolbench.lab.processes.job_failures import count_failure
 
 pytestmark = pytest.mark.django_db
@@ -120,6 +120,7 @@ BROKEN: dict[str, tuple[Callable[[Sound], None], set[str]]] = {
     "a sum overflows": (_overflow, {"cell"}),
     "a job failed": (_fail_a_job, {"job failure"}),
     "a quantile is wrong": (_cell(p95_ms=7), {"cell"}),
+    "stored times are wrong": (lambda sound: _done(CellTimes.objects.update(longest_ms=7)), {"cell"}),
 }
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
+from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.lab.bundles.opening import Caps, ImportRefused
 from toolbench.lab.bundles.reading import import_bundle
+from toolbench.lab.counts.times import cell_times, merged
 from toolbench.lab.first_page import get_first_page
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -23,6 +26,7 @@ from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.lab.traces.trials import get_trials
 from toolbench.providers.scripted import ScriptedProvider
 
+BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[1] / "data" / "bundle_version_1.zip"
 ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
 
 
@@ -130,6 +134,23 @@ def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
 
 
 @pytest.mark.django_db
+def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
+    """Written by the last version that interpolated: its statistics.json has p50 at 3,000 ms."""
+    content = BUNDLE_OF_VERSION_1.read_bytes()
+    members = members_of(content)
+    assert json.loads(members["manifest.json"])["version"] == 1
+    run = imported(content)
+    cells = tuple(run.cells.order_by("position"))
+    assert [(cell.passed, cell.p50_ms, cell.p95_ms) for cell in cells] == 2 * [(4, 2000.0, 8000.0)]
+    times = merged(cell_times(cells).values())
+    assert write_quantile(times.p50) == "2.0 s [1.0 – 8.0, n = 8]"
+    older, newer = (json.loads(found["statistics.json"])["cells"] for found in (members, members_of(bundle_of(run)[0])))
+    for before, after in zip(older, newer, strict=True):
+        assert before.keys() <= after.keys()
+        assert (before["p50_ms"], after["p50_ms"], after["p50_ms_value"]) == (3000.0, 2000.0, 2000.0)
+        assert (before["p95_ms"], after["p95_ms"], after["p95_ms_value"]) == (None, None, 8000.0)
+
+
 def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
     members = members_of(bundle_of(small_run())[0])
     cases = {
@@ -138,8 +159,8 @@ def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
         zipped(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
         zipped(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
         zipped(members)[:-200]: "it is cut off, or something else",
-        zipped(members | {"manifest.json": members["manifest.json"].replace(b'"version": 1', b'"version": 2')}): (
-            "its version is 2, and this Toolbench reads 1"
+        zipped(members | {"manifest.json": members["manifest.json"].replace(b'"version": 2', b'"version": 3')}): (
+            "its version is 3, and this Toolbench reads 1 and 2"
         ),
         zipped(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
             "does not say 'sha256'"

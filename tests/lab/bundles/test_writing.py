@@ -54,6 +54,8 @@ def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
     assert rate["low"] < 0.5 < rate["high"]
     (cell,) = json.loads(members["statistics.json"])["cells"]
     assert (cell["outcomes"], cell["p95_ms"]) == ({"pass": 1, "fail": 1}, None)
+    for told in (row, cell):
+        assert [told[f"p95_ms_{part}"] for part in ("value", "low", "high")] == [1020.0, 1010.0, None]
     plans = json.loads(members["plans.json"])
     assert [cell["simulated"], plans["simulated"]] == [False, False]
     assert plans["configurations"][0]["policy"]["max_turns"] == 12

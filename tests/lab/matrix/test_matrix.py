@@ -19,6 +19,8 @@ from tests.factories import (
     make_trials,
     recompute_all,
 )
+from toolbench.evals.statistics import quantile
+from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.lab.counts.metrics import METRICS
 from toolbench.lab.matrix.matrix import get_matrix, settled
 from toolbench.lab.matrix.matrix_query import MatrixQuery
@@ -154,12 +156,29 @@ def test_groups_of_scenarios_are_never_pooled() -> None:
     assert get_matrix(MatrixQuery(scope="real", group="weather")).rows[0].tally.failed == 5
 
 
-def test_p95_is_a_number_only_from_sixty_answers_on() -> None:
+def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
+    times = [float(time) for time in range(100, 112)]
+    for run in (make_run(), make_run()):
+        config = make_config(run)
+        for scenario in ("happy_path", "type_error_recovery"):
+            cell = make_cell(config, scenario)
+            for time in times:
+                make_trial(cell, duration_ms=time)
+        make_trial(make_cell(config, "chat_only"), duration_ms=9_000.0)
+    recompute_all()
+    (row,) = get_matrix(REAL).rows
+    assert (row.p50, row.p95) == (quantile(4 * times, 0.5), quantile(4 * times, 0.95))
+    by_scenario = {one.scenario: one.times.p99 for one in row.scenarios}
+    assert by_scenario["happy_path"] == quantile(2 * times, 0.99)
+    assert by_scenario["chat_only"] == quantile(2 * [9_000.0], 0.99)
+
+
+def test_matrix_row_shows_p95_from_one_answer_on() -> None:
     config = make_config(make_run())
-    tried(config, **{"pass": 59})
-    assert get_matrix(REAL).rows[0].p95 is None
-    tried(config, "type_error_recovery", **{"pass": 60})
-    assert get_matrix(REAL).rows[0].p95 is not None
+    tried(config, **{"pass": 1})
+    assert write_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
+    tried(config, "type_error_recovery", **{"infra": 3})
+    assert write_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
 
 
 def test_not_applicable_is_neither_pass_nor_fail() -> None:

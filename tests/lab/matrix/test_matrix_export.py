@@ -6,6 +6,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.evals.statistics import quantile
 from toolbench.lab import catalogue
 from toolbench.lab.counts.metrics import METRICS
 from toolbench.lab.matrix.matrix import get_matrix
@@ -44,12 +45,26 @@ def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
     recompute_all()
     table = export_matrix(REAL)
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert set(METRICS) <= {name.removesuffix("_of") for name in table.columns} | set(FIGURES)
+    counted = {name.removesuffix("_of").removesuffix("_ms_value") for name in table.columns}
+    assert set(METRICS) <= counted | set(FIGURES)
     assert (row["missing_calls_ok"], row["missing_calls_of"]) == (1, row["schema_of"])
     assert (row["trigger_precision_ok"], row["trigger_precision_of"]) == (0, 1)
     assert row["first_token_ms"] == 40.0
     assert (row["control_ok"], row["control_of"]) == (9, 10)
     assert row["pass_hat_3"] is not None
+
+
+def test_export_matrix_has_quantiles_beside_the_older_columns(config: RunConfig) -> None:
+    make_trials(make_cell(config, "multi_turn"), **{"pass": 80})
+    table = export_matrix(REAL)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    times = [*(2 * [1000.0 + 10 * index for index in range(1, 11)]), *(1000.0 + 10 * index for index in range(1, 81))]
+    for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        found = quantile(times, q)
+        told = [row[f"{name}_ms_{part}"] for part in ("value", "low", "high")]
+        assert told == [found.value, found.low, found.high]
+    assert row["p99_ms_high"] is None
+    assert (row["p50_ms"], row["p95_ms_from_60"]) == ("1050-1400", 1760.0)
 
 
 def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:

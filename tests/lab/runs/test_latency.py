@@ -1,8 +1,9 @@
-"""Latency speaks only where there are enough trials."""
+"""Latency shows every quantile from one answer on, with open bounds where there are too few."""
 
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.evals.statistics import quantile
 from toolbench.lab.models import Run
 from toolbench.lab.runs import latency
 from toolbench.lab.runs.latency import get_latency
@@ -10,12 +11,25 @@ from toolbench.lab.runs.latency import get_latency
 pytestmark = pytest.mark.django_db
 
 
-def test_p95_is_a_number_only_from_60_trials_on() -> None:
-    few, many = make_run(), make_run()
-    make_trials(make_cell(make_config(few)), **{"pass": 59})
-    make_trials(make_cell(make_config(many)), **{"pass": 60})
-    assert get_latency(few.pk).rows[0].p95 is None
-    assert get_latency(many.pk).rows[0].p95 is not None
+@pytest.mark.parametrize(("count", "open_bounds"), [(1, 3), (71, 2), (72, 1)])
+def test_latency_row_has_every_quantile_from_one_answer(count: int, open_bounds: int) -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": count})
+    (row,) = get_latency(run.pk).rows
+    times = [1000.0 + 10 * index for index in range(1, count + 1)]
+    assert (row.p50, row.p95, row.p99) == tuple(quantile(times, q) for q in (0.5, 0.95, 0.99))
+    assert sum(one.is_open for one in (row.p50, row.p95, row.p99)) == open_bounds
+    assert row.scenarios == ()
+
+
+def test_latency_row_has_quantiles_by_scenario() -> None:
+    run = make_run()
+    config = make_config(run)
+    for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0)):
+        make_trial(make_cell(config, scenario), duration_ms=time)
+    (row,) = get_latency(run.pk).rows
+    found = {one.scenario: (one.p50.value, one.p95.value, one.p99.value, one.p50.n) for one in row.scenarios}
+    assert found == {"happy_path": (100.0, 100.0, 100.0, 1), "type_error_recovery": (900.0, 900.0, 900.0, 1)}
 
 
 def test_infrastructure_is_left_out() -> None:

@@ -2,8 +2,20 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    make_trials,
+    recompute_all,
+)
+from toolbench.evals.statistics import quantile
 from toolbench.lab.counts.tallies import tally
+from toolbench.lab.counts.times import QuantileRange
+from toolbench.lab.models import Provider, Run
 from toolbench.lab.runs.run_list import get_runs
 
 pytestmark = pytest.mark.django_db
@@ -32,3 +44,29 @@ def test_simulated_runs_have_a_list_of_their_own() -> None:
     real, simulated = make_run(), make_run(simulated=True)
     assert [line.run for line in get_runs("own")] == [real]
     assert [line.run for line in get_runs("simulated")] == [simulated]
+
+
+def timed_config(run: Run, kind: str, **times: float) -> None:
+    config = make_config(run, make_model(provider=make_provider(f"A {kind} one", kind=kind)), provider_kind=kind)
+    for scenario, time in times.items():
+        make_trial(make_cell(config, scenario), duration_ms=time)
+
+
+def test_run_list_times_range_over_configurations() -> None:
+    run = make_run()
+    timed_config(run, Provider.Kind.OPENAI, happy_path=100.0, type_error_recovery=300.0, chat_only=9_000.0)
+    timed_config(run, Provider.Kind.OPENAI, happy_path=700.0)
+    timed_config(run, Provider.Kind.LOCAL, happy_path=5_000.0)
+    recompute_all()
+    line = get_runs("own")[0]
+    assert line.p50 == QuantileRange(quantile([100.0, 300.0], 0.5), quantile([700.0], 0.5))
+    assert line.p95 == QuantileRange(quantile([100.0, 300.0], 0.95), quantile([700.0], 0.95))
+
+
+def test_run_list_times_leave_out_controls_and_the_local_model() -> None:
+    run = make_run()
+    timed_config(run, Provider.Kind.LOCAL, happy_path=5_000.0)
+    timed_config(run, Provider.Kind.OPENAI, chat_only=9_000.0)
+    recompute_all()
+    line = get_runs("own")[0]
+    assert (line.p50, line.p95) == (None, None)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
+from toolbench.evals.statistics import quantile
 from toolbench.lab.counts.cells import mark_stale, recompute, recompute_stale
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs.run_list import get_runs
@@ -133,8 +134,18 @@ def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_querie
     for _ in range(6):
         config = make_config(run)
         make_trials(make_cell(config), **{"pass": 1, "fail": 1})
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         get_run_page(run.pk)
+
+
+def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
+    config = make_config(make_run())
+    for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0), ("chat_only", 5_000.0)):
+        make_trial(make_cell(config, scenario), duration_ms=time)
+    recompute_stale()
+    (line,) = get_run_page(config.run_id).lines
+    assert (line.times.p50, line.times.p95) == (quantile([100.0, 900.0], 0.5), quantile([100.0, 900.0], 0.95))
+    assert [one.times.p95 for one in line.scenarios] == [quantile([time], 0.95) for time in (100.0, 900.0, 5_000.0)]
 
 
 def test_the_first_attempts_rate_stands_beside_the_other_where_a_call_was_asked_for_again() -> None:

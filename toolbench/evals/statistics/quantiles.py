@@ -12,7 +12,6 @@ from scipy.special import bdtr
 
 from toolbench.evals.statistics.shares import LEVEL
 
-P95_LEAST = 60  # values; below, a p95 was no number: the callers drop this limit one by one
 TAIL = (1 - LEVEL) / 2  # probability that the true quantile lies beyond one bound, at most
 
 
@@ -49,7 +48,7 @@ def quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile:
     Raises:
         ValueError: there is no value.
     """
-    ordered = np.sort(np.asarray(values, dtype=float))
+    ordered = np.sort(np.asarray(values, dtype=float), kind="stable")  # linear for merged runs that are sorted
     n = len(ordered)
     value, low, high = quantile_ranks(q, n)
     lower, upper = (None if rank is None else float(ordered[rank - 1]) for rank in (low, high))

@@ -1,19 +1,23 @@
 """The figures of a bundle: computed from the cells that are in it, never from those left out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.bundles.choosing import Chosen
 from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
+from toolbench.lab.counts.times import MIN_ANSWERS_OF_OLD_P95, Times, cell_times, merged, times_json
 from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.reports.report_rates import rate_json, rates_of
 from toolbench.lab.runs.until import DECIDED
 
 MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
+TIMES = (
+    "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of trials with an answer, without queue, "
+    "and its distribution-free 95 % bounds; null for a bound that is open."
+)
 _AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")
 
 
@@ -24,8 +28,7 @@ class CellLine:
     tally: Tally
     answered: Rate
     delivered: Rate
-    p50_ms: float | None
-    p95_ms: float | None  # from P95_LEAST answers on
+    times: Times
     decided: str  # what ended it, in words; "" where the number of trials was fixed
 
 
@@ -41,18 +44,20 @@ class ConfigLine:
     answered: Rate
     delivered: Rate
     control: Rate
+    times: Times  # of the same cells as `tally`
     cells: tuple[CellLine, ...]
 
 
 def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
-    return tuple(_line(*one) for one in in_configs_and_groups(chosen.configs, chosen.cells))
+    times = cell_times(chosen.cells)
+    return tuple(_line(*one, times) for one in in_configs_and_groups(chosen.configs, chosen.cells))
 
 
-def _line(config: RunConfig, group: str, cells: Sequence[Cell]) -> ConfigLine:
+def _line(config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[int, Times]) -> ConfigLine:
     control = tally(cell for cell in cells if cell.control)
     tools = tally(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
-    lines = tuple(_cell(cell) for cell in cells)
+    lines = tuple(_cell(cell, times[cell.pk]) for cell in cells)
     return ConfigLine(
         config=config,
         group=group,
@@ -61,11 +66,12 @@ def _line(config: RunConfig, group: str, cells: Sequence[Cell]) -> ConfigLine:
         answered=main.given_an_answer(),
         delivered=main.delivered(),
         control=control.given_an_answer(),
+        times=merged(line.times for line in lines if line.control != bool(tools.cells)),
         cells=lines,
     )
 
 
-def _cell(cell: Cell) -> CellLine:
+def _cell(cell: Cell, times: Times) -> CellLine:
     counts = tally([cell])
     return CellLine(
         scenario=cell.scenario,
@@ -73,8 +79,7 @@ def _cell(cell: Cell) -> CellLine:
         tally=counts,
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
-        p50_ms=cell.p50_ms,
-        p95_ms=cell.p95_ms if counts.answered >= P95_LEAST else None,
+        times=times,
         decided=DECIDED.get(cell.decided, ""),
     )
 
@@ -88,6 +93,7 @@ def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
             "success_given_an_answer": rate_json(line.answered),
             "delivered_success": rate_json(line.delivered),
             "control": rate_json(line.control),
+            **times_json(line.times),
         }
         for line in lines
     ]
@@ -98,13 +104,15 @@ def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
     """Every cell with its counts, both rates, distinct answers and times."""
     return {
         "meaning": MEANING,
-        "p95": f"null below {P95_LEAST} answers",
+        "p95": f"null below {MIN_ANSWERS_OF_OLD_P95} answers",
+        "times": TIMES,
         "configurations": [
             {
                 "configuration": str(line.config),
                 "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
                 "scenarios": line.group,
                 **rates_of(line.rows).plain(),
+                **times_json(line.times),
             }
             for line in lines
         ],
@@ -113,7 +121,7 @@ def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
 
 
 def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
-    counts = cell.tally
+    counts, p50, p95 = cell.tally, cell.times.p50, cell.times.p95
     sums = ("requests", "retries", "input_tokens", "output_tokens")
     return {
         "configuration": str(config),
@@ -130,6 +138,7 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
         "measured_while_saturated": counts.saturated,
         **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
         "cost": counts.cost,
-        "p50_ms": cell.p50_ms,
-        "p95_ms": cell.p95_ms,
+        "p50_ms": p50 and p50.value,
+        "p95_ms": p95.value if p95 and p95.n >= MIN_ANSWERS_OF_OLD_P95 else None,
+        **times_json(cell.times),
     }

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from toolbench.engine.messages import JsonObject
 
 FORMAT = "toolbench-bundle"
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)  # version 1 had no quantiles with bounds; its evidence is the same
 MANIFEST = "manifest.json"
 INDEX = "index.html"
 RUN = "evidence/run.json"
@@ -73,8 +74,9 @@ def read_manifest(content: bytes) -> Manifest:
         given = json.loads(content)
         if given["format"] != FORMAT:
             raise NotABundle(f"its format is {str(given['format'])[:40]!r}, not {FORMAT!r}")
-        if given["version"] != VERSION:
-            raise NotABundle(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {VERSION}")
+        if given["version"] not in READABLE:
+            known = " and ".join(map(str, READABLE))
+            raise NotABundle(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {known}")
         members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in given["members"].items()}
         left_out = tuple(LeftOut(str(one["what"]), str(one["why"])) for one in given["left_out"])
         source = given["source"] if isinstance(given["source"], dict) else {}

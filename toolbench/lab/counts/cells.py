@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
 from toolbench.lab.counts.spending import DOLLARS, SPENT, price_columns, prices_of
-from toolbench.lab.models import Cell, RunConfig
+from toolbench.lab.models import Cell, CellTimes, RunConfig
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +80,15 @@ _SUMS = {
 _PICKED = {
     "prompt_version": "max(prompt_version)",
     "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
-    "first_token_p50_ms": "percentile_cont(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
-    "p50_ms": "percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
-    "p95_ms": "percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "first_token_p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
+    "p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "p95_ms": "percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
     "upstreams": "jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '')",
+}
+_TIMES = {  # of lab_celltimes
+    "durations": "string_agg(float8send(duration_ms), ''::bytea ORDER BY duration_ms) FILTER (WHERE answered)",
+    "first_tokens": "string_agg(float8send(first_token_ms), ''::bytea ORDER BY first_token_ms) FILTER (WHERE answered)",
+    "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
 }
 _BLANK = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
 _UNKNOWN = {name: getattr(Cell(), name) for name in (*_SUMS, *_PICKED)}
@@ -118,8 +123,14 @@ WITH {_TRIED}, spent AS ({SPENT}), paid AS (
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
         ON price.config = tried.config_id
 ), derived AS (
-    SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}
+    SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}, {_listed(_TIMES)}
     FROM tried LEFT JOIN spent USING (id) JOIN paid USING (id) GROUP BY cell_id
+), times AS (
+    INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
+    SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms
+    FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived ON derived.cell_id = wanted.id
+    ON CONFLICT (cell_id) DO UPDATE
+    SET durations = excluded.durations, first_tokens = excluded.first_tokens, longest_ms = excluded.longest_ms
 )
 UPDATE lab_cell AS cell SET stale = false, compute_error = '', {_assigned(_TRIAL_COUNTS)}, {_assigned(_SUMS)},
     {_assigned(_PICKED, "NULL")}
@@ -207,6 +218,7 @@ def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_TRIALS, {"lag": given["lag"], "cells": cells})
     Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN)
+    CellTimes.objects.filter(cell__in=cells).delete()
 
 
 def retry_set_aside() -> int:

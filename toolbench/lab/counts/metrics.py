@@ -3,10 +3,13 @@ an example, in docs/metrics.md."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from toolbench.evals import metrics as formulas
+from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled
+from toolbench.lab.counts.times import MIN_ANSWERS_OF_OLD_P95, Times, merged, value_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +23,33 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a row's values are taken from: its tool scenarios' sum, its controls', the parts of the former by scenario,
-    and times, which cannot be added up."""
+    """What a row's values are taken from: its tool scenarios' sum, its controls', and the parts of the former by
+    scenario: their counts, and their times."""
 
     tools: Tally
     control: Tally
     parts: tuple[Tally, ...] = ()
-    p50: Figure | None = None
-    p95: Figure | None = None
-    first_token: Figure | None = None
+    times: tuple[Times, ...] = ()
+
+    @property
+    def pooled_times(self) -> Times:
+        """Return the times of all tool scenarios together."""
+        return merged(self.times)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """`denominator` says k of what in n of what. `judged`: read against the target, more is better. `of_control`: the
-    control scenarios alone; `with_control`: a rate that counts them too. Either `rate` or `figure` is there."""
+    control scenarios alone; `with_control`: a rate that counts them too. `quantile`: of times, with bounds;
+    its `figure` is what older keys of exports have, the range of values over scenarios. Else `rate` or `figure` is
+    there."""
 
     name: str
     label: str
     denominator: str
     rate: Callable[[Tally, float | None], Rate] | None = None
     figure: Callable[[Counted], Figure | None] | None = None
+    quantile: Callable[[Times], Quantile | None] | None = None
     judged: bool = False
     of_control: bool = False
     with_control: bool = False
@@ -57,15 +66,23 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """One of the two; a rate of no trials, or no figure, where nothing was counted."""
+    """One of the three; a rate of no trials, or nothing, where nothing was counted. A quantile may have a figure
+    beside it, for exports."""
 
     rate: Rate | None
     figure: Figure | None
+    quantile: Quantile | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether there is anything to show."""
+        return any((self.rate, self.figure, self.quantile))
 
 
 def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -> MetricValue:
     rate = rate_for(metric, counted.tools, counted.control, target=target)
-    return MetricValue(rate, metric.figure(counted) if metric.figure else None)
+    found = metric.quantile(counted.pooled_times) if metric.quantile else None
+    return MetricValue(rate, metric.figure(counted) if metric.figure else None, found)
 
 
 def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
@@ -98,6 +115,22 @@ def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
 def _per_trial(tally: Tally, count: int) -> Figure | None:
     """Unknown where the sum leaves out cells that were set aside."""
     return _single(count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens")
+
+
+def _range_of(of: Callable[[Times], Quantile | None], least: int = 1) -> Callable[[Counted], Figure | None]:
+    """The range of a quantile's value over scenarios with `least` answers or more."""
+
+    def figure(counted: Counted) -> Figure | None:
+        ends = value_range(counted.times, of, least=least)
+        return None if ends is None else Figure(*ends, "ms")
+
+    return figure
+
+
+def _latency(
+    name: str, of: Callable[[Times], Quantile | None], figure: Callable[[Counted], Figure | None] | None = None
+) -> Metric:
+    return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, of)
 
 
 def _single(value: float | None, unit: str) -> Figure | None:
@@ -142,6 +175,7 @@ def _passes(k: int) -> Iterable[Metric]:
     )
 
 
+_p50, _p95, _first_token = attrgetter("p50"), attrgetter("p95"), attrgetter("first_token")
 _SUCCESS = (
     Metric("given", "Success given an answer", "passed / trials with an answer", Tally.given_an_answer, judged=True),
     Metric("delivered", "Delivered success", "passed / trials, infrastructure included", Tally.delivered, judged=True),
@@ -244,20 +278,16 @@ _TRIGGER = (
 _SPENT = (
     Metric("retried", "Retried requests", "requests sent again / requests", _of("retries", "requests")),
     Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
-    Metric("p50", "p50 latency", "trial without queue, by scenario", None, lambda counted: counted.p50),
-    Metric(
-        "p95",
-        "p95 latency",
-        "trial without queue, scenarios with 60 or more answers",
-        None,
-        lambda counted: counted.p95,
-    ),
+    _latency("p50", _p50, _range_of(_p50)),
+    _latency("p95", _p95, _range_of(_p95, MIN_ANSWERS_OF_OLD_P95)),
+    _latency("p99", attrgetter("p99")),
     Metric(
         "first_token",
         "Time to first token",
-        "median of streamed trials, by scenario",
+        "median of streamed trials, tool scenarios",
         None,
-        lambda counted: counted.first_token,
+        _range_of(_first_token),
+        _first_token,
     ),
     Metric(
         "tokens",

@@ -9,13 +9,13 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
-from toolbench.evals.statistics import P95_LEAST
 from toolbench.lab.counts.cells import FAR_APART
 from toolbench.lab.counts.groups import USUAL_GROUP, usual_first
 from toolbench.lab.counts.metrics import METRICS, Metric
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.scenario_versions import say_left_out
 from toolbench.lab.counts.tallies import pooled, sums
+from toolbench.lab.counts.times import joined
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.matrix_rows import ASKED, KEY, LABELS, MatrixRow, row_of
 from toolbench.lab.models import Cell, PublishedCell, Run
@@ -112,18 +112,10 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
     key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
     split = ("prompt_version",) if query.prompt == SPLIT else ()
     identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
-    enough = Q(answered__gte=P95_LEAST)
-    lines = (
-        cells.annotate(**key, answered=F("passed") + F("failed") - F("deadline_failed")).order_by().values(*identity)
-    )
+    lines = cells.annotate(**key).order_by().values(*identity)
     summed = lines.annotate(
         **sums(),
-        p50_low=Min("p50_ms"),
-        p50_high=Max("p50_ms"),
-        p95_low=Min("p95_ms", filter=enough),
-        p95_high=Max("p95_ms", filter=enough),
-        token_low=Min("first_token_p50_ms"),
-        token_high=Max("first_token_p50_ms"),
+        **joined(),
         config_ids=ArrayAgg("config_id", distinct=True),
         run_ids=ArrayAgg("run_id", distinct=True),
         hashes=ArrayAgg("config__policy_hash", distinct=True),

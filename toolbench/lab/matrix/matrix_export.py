@@ -14,6 +14,7 @@ from toolbench.lab.counts.metrics import METRICS, Figure, Metric, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.scenario_versions import without_q
 from toolbench.lab.counts.tallies import Tally
+from toolbench.lab.counts.times import quantile_columns, quantile_values
 from toolbench.lab.matrix.matrix import Matrix, get_matrix, scope_cells
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.matrix.matrix_rows import KEY, MatrixRow
@@ -76,6 +77,8 @@ def _measured(query: MatrixQuery) -> ExportTable:
         "columns after the seventh are ours.",
         "Intervals are Wilson 95 % unless the last column says otherwise: they speak of further repeats of these "
         "scenarios, not of tool calling.",
+        "Of a quantile of times the columns …_ms_value, …_ms_low and …_ms_high pool the tool scenarios: the order "
+        "statistic with its distribution-free 95 % bounds, empty where a bound is open.",
         "Every metric is explained with its denominator and an example in docs/metrics.md.",
         *(simulated if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
@@ -130,17 +133,23 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
 
 
 def _columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
-    """Five of a rate, one of a figure."""
-    parts = ("ok", "of", "rate", "low", "high")
-    named = (
-        [f"{one.name}_{part}" for part in parts] if one.rate else [FIGURES.get(one.name, one.name)] for one in metrics
-    )
-    return tuple(name for names in named for name in names)
+    """Five of a rate, one of a figure, three of a quantile beside its figure's."""
+    return tuple(name for metric in metrics for name in _columns_of(metric))
+
+
+def _columns_of(metric: Metric) -> tuple[str, ...]:
+    if metric.rate:
+        return tuple(f"{metric.name}_{part}" for part in ("ok", "of", "rate", "low", "high"))
+    figure = (FIGURES.get(metric.name, metric.name),) if metric.figure else ()
+    return (*figure, *(quantile_columns(metric.name) if metric.quantile else ()))
 
 
 def _values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
     found = value_of(metric, row.counted)
-    return (_figure(found.figure),) if found.rate is None else _rate_values(found.rate)
+    if found.rate is not None:
+        return _rate_values(found.rate)
+    figure = (_figure(found.figure),) if metric.figure else ()
+    return (*figure, *(quantile_values(found.quantile) if metric.quantile else ()))
 
 
 def _rate_values(rate: Rate) -> tuple[Value, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.lab.counts.metrics import Figure
+from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.counts.rates import Rate, trials_to_decide
 from toolbench.lab.counts.scenario_versions import without_q
 from toolbench.lab.counts.tallies import Tally
@@ -24,8 +24,9 @@ class Split:
     answered: Rate
     delivered: Rate
     tally: Tally
-    p50: Figure | None
-    p95: Figure | None
+    p50: Quantile | None
+    p95: Quantile | None
+    p99: Quantile | None
     trials_query: str
     true_rate: float | None
 
@@ -88,8 +89,9 @@ def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple
             answered=one.tally.given_an_answer(None if one.control else target),
             delivered=one.tally.delivered(None if one.control else target),
             tally=one.tally,
-            p50=one.p50,
-            p95=one.p95,
+            p50=one.times.p50,
+            p95=one.times.p95,
+            p99=one.times.p99,
             trials_query=row.trials.query(scenario=one.scenario, group=""),
             true_rate=_true_rate(true_rates, row, one),
         )

@@ -1,14 +1,16 @@
 """Rows of the matrix: what was asked of which model in the same way, summed over its cells."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
-from toolbench.lab.counts.metrics import METRICS, Counted, Figure, value_of
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.counts.metrics import METRICS, Counted, Figure, MetricValue, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.scenario_versions import split_newest, tokens_of
 from toolbench.lab.counts.tallies import Tally, pooled, tally_of
+from toolbench.lab.counts.times import Times, times_of
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import Provider
 from toolbench.lab.traces.trial_filter import NONE, STREAMED, WHOLE, TrialFilter
@@ -21,21 +23,19 @@ NAMED = 2  # scenarios
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSums:
-    """One scenario of a row. p95 only from cells with 60 or more answers."""
+    """One scenario of a row."""
 
     scenario: str
     version: int
     control: bool
     tally: Tally
-    p50: Figure | None
-    p95: Figure | None
-    first_token: Figure | None
+    times: Times
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Exactly one of `rate` and `figure` is what the metric asks for; both None: nothing to show. `key` names the row
-    in the address. `prompt` is the prompt version where rows are split by it, else None."""
+    """`value` is what the metric asks for. `key` names the row in the address. `prompt` is the prompt version where
+    rows are split by it, else None."""
 
     key: str
     provider: str
@@ -46,8 +46,9 @@ class MatrixRow:
     asked: Mapping[str, str]
     again: bool
     counted: Counted
-    rate: Rate | None
-    figure: Figure | None
+    value: MetricValue
+    p50: Quantile | None
+    p95: Quantile | None
     scenarios: tuple[ScenarioSums, ...]
     config_ids: tuple[int, ...]
     run_ids: tuple[int, ...]
@@ -70,12 +71,13 @@ class MatrixRow:
         return self.counted.control
 
     @property
-    def p50(self) -> Figure | None:
-        return self.counted.p50
+    def rate(self) -> Rate | None:
+        return self.value.rate
 
     @property
-    def p95(self) -> Figure | None:
-        return self.counted.p95
+    def figure(self) -> Figure | None:
+        """Return the figure that the metric asks for; a quantile is none."""
+        return None if self.value.quantile else self.value.figure
 
     @property
     def trials_query(self) -> str:
@@ -112,7 +114,7 @@ def row_of(
     run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
     metric = METRICS[query.metric]
     prompt = first["prompt_version"] if query.prompt == SPLIT else None
-    value = value_of(metric, counted, target=query.target)
+    times = counted.pooled_times
     return MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
         provider=first["provider_name"],
@@ -123,8 +125,9 @@ def row_of(
         asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
         again=False,
         counted=counted,
-        rate=value.rate,
-        figure=value.figure,
+        value=value_of(metric, counted, target=query.target),
+        p50=times.p50,
+        p95=times.p95,
         scenarios=scenarios,
         config_ids=config_ids,
         run_ids=run_ids,
@@ -141,33 +144,14 @@ def row_of(
 
 
 def _counted(scenarios: Sequence[ScenarioSums]) -> Counted:
-    parts = tuple(one.tally for one in scenarios if not one.control)
+    tools = tuple(one for one in scenarios if not one.control)
+    parts = tuple(one.tally for one in tools)
     control = pooled(one.tally for one in scenarios if one.control)
-    return Counted(
-        tools=pooled(parts),
-        control=control,
-        parts=parts,
-        p50=_span(one.p50 for one in scenarios),
-        p95=_span(one.p95 for one in scenarios),
-        first_token=_span(one.first_token for one in scenarios),
-    )
+    return Counted(pooled(parts), control, parts, tuple(one.times for one in tools))
 
 
 def _scenario(line: dict[str, Any]) -> ScenarioSums:
-    return ScenarioSums(
-        scenario=line["scenario"],
-        version=line["scenario_version"],
-        control=line["control"],
-        tally=tally_of(line),
-        p50=_times(line, "p50"),
-        p95=_times(line, "p95"),
-        first_token=_times(line, "token"),
-    )
-
-
-def _times(line: dict[str, Any], name: str) -> Figure | None:
-    low, high = line[f"{name}_low"], line[f"{name}_high"]
-    return None if low is None else Figure(low, high, "ms")
+    return ScenarioSums(line["scenario"], line["scenario_version"], line["control"], tally_of(line), times_of(line))
 
 
 def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -177,11 +161,6 @@ def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
         "engine": len({one for line in lines for one in line["engines"]}) > 1,
     }
     return tuple(what for what, differs in found.items() if differs)
-
-
-def _span(figures: Iterable[Figure | None]) -> Figure | None:
-    known = [figure for figure in figures if figure]
-    return Figure(min(one.low for one in known), max(one.high for one in known), known[0].unit) if known else None
 
 
 def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:

@@ -9,7 +9,7 @@ from toolbench.lab.models.judgements import Judgement, Replay
 from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
-from toolbench.lab.models.runs import Cell, Run, RunConfig
+from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.trials import Step, StepBody, Trial
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "CaseSet",
     "CaseVersion",
     "Cell",
+    "CellTimes",
     "DecisionRecord",
     "History",
     "HistoryTurn",

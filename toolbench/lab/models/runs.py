@@ -202,3 +202,27 @@ class Cell(models.Model):
     def moves(self) -> bool:
         """Whether trials are in flight, or its counts are behind them."""
         return self.stale or self.running > 0
+
+
+class CellTimes(models.Model):
+    """Sorted times of one cell's trials with an answer, from which quantiles of any pool of cells are computed.
+
+    They stand beside the cell, so that pages which need counts alone do not load them. Written by the statement that
+    recomputes the cell.
+
+    Attributes:
+        durations: trial without queue, in milliseconds: ascending floats of 8 bytes, most significant byte first.
+        first_tokens: time to the first token in the same form; streamed trials only.
+        longest_ms: the greatest of both, None without any; out of range, the cell is set aside.
+    """
+
+    cell = models.OneToOneField(Cell, primary_key=True, on_delete=models.CASCADE, related_name="times")
+    durations = models.BinaryField(default=b"")
+    first_tokens = models.BinaryField(default=b"")
+    longest_ms = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=_in_range("longest_ms"), name="cell_times_in_range")]
+
+    def __str__(self) -> str:
+        return f"Times of cell {self.pk}"

@@ -1,12 +1,14 @@
 """`matrix.md`: the case study's seven columns as it has them, then ours, and what the run shows."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolbench.evals.statistics import parity_percentile
+from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.groups import in_groups
+from toolbench.lab.counts.times import Times, cell_times, merged
 from toolbench.lab.matrix.matrix_export import SEVEN
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.reports.report_findings import Finding
@@ -26,6 +28,8 @@ OURS = (
     "control, given an answer",
     "control, delivered",
     "not applicable",
+    "tools, p50",
+    "tools, p95",
 )
 _NUMBERS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable"}
 SIMULATED = "**Simulated.** The models are personas with published true rates: nothing here was measured on a real one."
@@ -35,9 +39,11 @@ NOTES = (
     "Given an answer leaves infrastructure and our own deadline out; delivered counts them as failures. In brackets "
     "the percentage and its interval (Wilson 95 % unless it says always valid): it speaks of further repeats of these "
     "scenarios only.",
+    "The last two columns are the trial without queue, infrastructure left out: the value, its distribution-free 95 % "
+    "bounds (open where there are too few answers for one) and the number of answers.",
     "A failed control is prompt brittleness, not a lack of tool calling.",
 )
-Line = tuple[ConfigReport, ConfigRates]
+Line = tuple[ConfigReport, ConfigRates, Times]
 
 
 def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[Finding]) -> str:
@@ -47,21 +53,25 @@ def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[C
         lines += [SIMULATED, ""]
     lines += [f"Run {run.pk}, {run.get_state_display()}, {run.created_at:%Y-%m-%d %H:%M} UTC.", ""]
     lines += [f"- {note}" for note in NOTES]
-    groups = in_groups(cells)
+    groups, times = in_groups(cells), cell_times(cells)
     for group, members in groups.items():
         lines += ["", f"## {cell(group)}"] if len(groups) > 1 else []
-        lines += ["", *_table(_within(reports, members))]
+        lines += ["", *_table(_within(reports, members, times))]
     if not groups:
         lines += ["", *_table(())]
     lines += ["", "## Findings", "", *(f"- {cell(one.sentence)}" for one in found), ""]
     return "\n".join(lines)
 
 
-def _within(reports: Sequence[ConfigReport], members: Sequence[Cell]) -> list[Line]:
+def _within(reports: Sequence[ConfigReport], members: Sequence[Cell], times: Mapping[int, Times]) -> list[Line]:
     """The same configurations with what these cells say alone; a configuration without any of them is left out."""
     scenarios = {one.scenario for one in members}
     return [
-        (replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]), rates_of(own))
+        (
+            replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
+            rates_of(own),
+            merged(times[one.pk] for one in own if not one.control),
+        )
         for report in reports
         if (own := [one for one in members if one.config_id == report.config.pk])
     ]
@@ -71,8 +81,8 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
     columns = (*SEVEN, *OURS)
     yield _line(columns)
     yield f"|{'|'.join('---:' if name in _NUMBERS else '---' for name in columns)}|"
-    for report, rates in sorted(lines, key=lambda line: (line[0].config.model_name, line[0].config.profile)):
-        yield _line([*_seven(report), *_ours(report, rates)])
+    for report, rates, times in sorted(lines, key=lambda line: (line[0].config.model_name, line[0].config.profile)):
+        yield _line([*_seven(report), *_ours(report, rates, times)])
 
 
 def _seven(report: ConfigReport) -> list[str]:
@@ -102,12 +112,13 @@ def _most_common(found: Counter[str]) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _ours(report: ConfigReport, rates: ConfigRates) -> list[str]:
+def _ours(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
     parts = (rates.overall, rates.tools, rates.control)
     both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
-    return [*map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable)]
+    quantiles = (write_quantile(times.p50), write_quantile(times.p95))
+    return [*map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable), *quantiles]
 
 
 def cell(text: str) -> str:

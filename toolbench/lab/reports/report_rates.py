@@ -1,14 +1,15 @@
 """Rates and metrics as a report writes them: by group of scenarios, over everything, the tools and the controls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.statistics.rounding import half_up
 from toolbench.lab.counts.groups import in_groups
-from toolbench.lab.counts.metrics import METRICS, MetricValue, value_of
+from toolbench.lab.counts.metrics import METRICS, Metric, MetricValue, value_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
+from toolbench.lab.counts.times import Times, cell_times, quantile_columns, quantile_values, times_json
 from toolbench.lab.models import Cell
 from toolbench.lab.runs.run_metrics import counted
 
@@ -36,20 +37,24 @@ class ConfigRates:
         }
 
 
-def metrics_json(cells: Sequence[Cell]) -> JsonObject:
+def metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
     """Every metric of one configuration's cells, each with its denominator in words; null where nothing was
     counted."""
-    of = counted(cells)
-    return {name: {"of": metric.denominator} | _value_json(value_of(metric, of)) for name, metric in METRICS.items()}
+    of = counted(cells, times)
+    return {
+        name: {"of": metric.denominator} | _value_json(metric, value_of(metric, of)) for name, metric in METRICS.items()
+    }
 
 
 def groups_json(cells: Sequence[Cell]) -> JsonObject:
-    """Scenarios, rates and metrics by group."""
+    """Scenarios, rates and metrics by group; quantiles of times by scenario too."""
+    times = cell_times(cells)
     return {
         name: {
             "scenarios": list(dict.fromkeys(cell.scenario for cell in members)),
             "rates": rates_of(members).plain(),
-            "metrics": metrics_json(members),
+            "metrics": metrics_json(members, times),
+            "times_by_scenario": {cell.scenario: times_json(times[cell.pk]) for cell in members},
         }
         for name, members in in_groups(cells).items()
     }
@@ -66,11 +71,14 @@ def why_not_pooled(groups: JsonObject) -> str | None:
     return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 
-def _value_json(value: MetricValue) -> JsonObject:
+def _value_json(metric: Metric, value: MetricValue) -> JsonObject:
     if value.rate is not None:
         return rate_json(value.rate)
-    figure = value.figure
-    return {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
+    figure, found = value.figure, value.quantile
+    plain = {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
+    if not metric.quantile:
+        return plain
+    return plain | dict(zip(quantile_columns(metric.name), quantile_values(found), strict=True))
 
 
 def rates_of(cells: Sequence[Cell]) -> ConfigRates:

@@ -20,6 +20,7 @@ from toolbench.lab.reports.report_trial import reads_tags
 from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.providers.address_keys import mask_address
 
+VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
 SAMPLES = 3
 BEST_EFFORT = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}
@@ -146,7 +147,7 @@ def by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
 
 def mark(run: Run) -> JsonObject:
     """What every file says of the run it comes from."""
-    return {"run": run.pk, "simulated": run.simulated}
+    return {"run": run.pk, "simulated": run.simulated, "version": VERSION}
 
 
 def summary(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Latency of one run: raw times per configuration, with quantiles only where there are enough trials."""
+"""Latency of one run: raw times per configuration, with quantiles over its scenarios and by scenario."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
-from toolbench.evals.statistics import P95_LEAST, Quantile, quantile
+from toolbench.evals.statistics import Quantile, quantile
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.counts.groups import CONTROL, usual_first
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
@@ -27,8 +27,19 @@ METRICS = {
 
 
 @dataclass(frozen=True, slots=True)
+class ScenarioTimes:
+    """One scenario of a row."""
+
+    scenario: str
+    p50: Quantile
+    p95: Quantile
+    p99: Quantile
+
+
+@dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """`times` are milliseconds in the order they ran, at most MOST_POINTS of `n`; `p95` from P95_LEAST on."""
+    """`times` are milliseconds in the order they ran, at most MOST_POINTS of `n`. `scenarios` is empty where the row
+    has one only."""
 
     config_id: int
     label: str
@@ -37,8 +48,10 @@ class LatencyRow:
     n: int
     times: tuple[float, ...]
     p50: Quantile
-    p95: Quantile | None
+    p95: Quantile
+    p99: Quantile
     saturated: int
+    scenarios: tuple[ScenarioTimes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +87,16 @@ def _groups(run: Run) -> tuple[str, ...]:
 def _rows(run: Run, metric: str, group: str) -> Iterable[LatencyRow]:
     answered = Trial.objects.filter(ANSWERED, run=run, cell__scenario_group=group)
     found = answered.annotate(time=METRICS[metric][1]).exclude(time=None).order_by("position")
-    times: dict[int, list[float]] = defaultdict(list)
-    for config_id, time in found.values_list("config_id", "time"):
-        times[config_id].append(time)
+    times: dict[int, list[tuple[str, float]]] = defaultdict(list)
+    for config_id, scenario, time in found.values_list("config_id", "scenario", "time"):
+        times[config_id].append((scenario, time))
     lagging = Counter(answered.filter(client_lag_ms__gt=SATURATED_LAG_MS).values_list("config_id", flat=True))
     for config in RunConfig.objects.filter(pk__in=times).order_by("position"):
         yield _row(config, times[config.pk], lagging[config.pk])
 
 
-def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
+def _row(config: RunConfig, timed: list[tuple[str, float]], saturated: int) -> LatencyRow:
+    times = [time for _, time in timed]
     return LatencyRow(
         config_id=config.pk,
         label=" · ".join(filter(None, _label(config))),
@@ -91,9 +105,22 @@ def _row(config: RunConfig, times: list[float], saturated: int) -> LatencyRow:
         n=len(times),
         times=tuple(times[:MOST_POINTS]),
         p50=quantile(times, 0.5),
-        p95=quantile(times, 0.95) if len(times) >= P95_LEAST else None,
+        p95=quantile(times, 0.95),
+        p99=quantile(times, 0.99),
         saturated=saturated,
+        scenarios=tuple(_by_scenario(timed)),
     )
+
+
+def _by_scenario(timed: list[tuple[str, float]]) -> Iterable[ScenarioTimes]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for scenario, time in timed:
+        found[scenario].append(time)
+    if len(found) < 2:
+        return
+    for scenario in sorted(found):
+        p50, p95, p99 = (quantile(found[scenario], q) for q in (0.5, 0.95, 0.99))
+        yield ScenarioTimes(scenario, p50, p95, p99)
 
 
 def _label(config: RunConfig) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from toolbench.lab.connections.setup_pages import ProviderLine, get_providers
 from toolbench.lab.counts.groups import in_configs_and_groups
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
-from toolbench.lab.models import Cell, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.counts.times import Times, cell_times, merged
+from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.runs.until import DECIDED
 
 PACE_WINDOW = timedelta(minutes=3)
@@ -38,6 +39,7 @@ class ScenarioLine:
     tally: Tally
     answered: Rate
     decided: str  # what ended it, in words; "" where the number of trials was fixed
+    times: Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,13 @@ class ConfigLine:
     answered: Rate
     first: Rate | None  # at the first attempt; None where nothing passed otherwise
     delivered: Rate
+    times: Times  # of the same scenarios as `tally`
     scenarios: tuple[ScenarioLine, ...]
+
+    @property
+    def local(self) -> bool:
+        """Return whether the model shares this machine, so that its times take no part in decisions."""
+        return self.config.provider_kind == Provider.Kind.LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,7 @@ def get_run_page(run_id: int) -> RunPage:
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
     whole = tally(cells)
+    times = cell_times(cells)
     until = Until.read(run.until) if run.until else None
     target = until.target if until and until.rule == "threshold" else TARGET
     reachable = {config.pk for config in configs if config.provider_id is not None}
@@ -131,7 +140,8 @@ def get_run_page(run_id: int) -> RunPage:
         tally=whole,
         pace=_pace(run, whole),
         lines=tuple(
-            _line(config, group, some, target) for config, group, some in in_configs_and_groups(configs, cells)
+            _line(config, group, [(cell, times[cell.pk]) for cell in some], target)
+            for config, group, some in in_configs_and_groups(configs, cells)
         ),
         groups=_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
@@ -165,9 +175,9 @@ def _waits_for(
     return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
 
 
-def _line(config: RunConfig, group: str, cells: list[Cell], target: float) -> ConfigLine:
-    control = tally(cell for cell in cells if cell.control)
-    tools = tally(cell for cell in cells if not cell.control)
+def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigLine:
+    control = tally(cell for cell, _ in cells if cell.control)
+    tools = tally(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
     return ConfigLine(
         config=config,
@@ -177,7 +187,8 @@ def _line(config: RunConfig, group: str, cells: list[Cell], target: float) -> Co
         answered=main.given_an_answer(target),
         first=main.rate(main.first_attempt_passed, main.answered, target) if _second_samples(main) else None,
         delivered=main.delivered(target),
-        scenarios=tuple(_scenario_line(cell, target) for cell in cells),
+        times=merged(times for cell, times in cells if cell.control != bool(tools.cells)),
+        scenarios=tuple(_scenario_line(cell, times, target) for cell, times in cells),
     )
 
 
@@ -185,10 +196,10 @@ def _second_samples(counts: Tally) -> bool:
     return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
 
 
-def _scenario_line(cell: Cell, target: float) -> ScenarioLine:
+def _scenario_line(cell: Cell, times: Times, target: float) -> ScenarioLine:
     counts = tally([cell])
     decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
-    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided)
+    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
 
 
 def _pace(run: Run, whole: Tally) -> Pace:

@@ -115,6 +115,13 @@ def quantile(found: Quantile | None) -> dict[str, object]:
     return {"found": found, "value": value, "bounds": bounds}
 
 
+@register.inclusion_tag("_quantile.html")
+def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
+    """Show the p95 of a row of a decision record, as it was then."""
+    found = row["p95_ms"]
+    return quantile(Quantile(found["value"], found["low"], found["high"], row["answered"], 0.95) if found else None)
+
+
 @register.inclusion_tag("_mark.html")
 def mark(outcome: str, word: str | None = None) -> dict[str, object]:
     """The outcome's shape and colour with `word` (its own word when None). An empty word leaves the shape with a

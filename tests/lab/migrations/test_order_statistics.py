@@ -1,0 +1,48 @@
+"""A database made before quantiles were order statistics is brought up to date."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
+from toolbench.evals.statistics import quantile
+from toolbench.lab.counts.times import Times, cell_times
+from toolbench.lab.models import Cell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def older() -> Iterator[None]:
+    """The schema before the times of cells were stored; whatever happens, the newest one comes back."""
+    call_command("migrate", "lab", "0017", verbosity=0)
+    yield
+    call_command("migrate", "lab", verbosity=0)
+
+
+def test_migration_recomputes_interpolated_quantiles(request: pytest.FixtureRequest) -> None:
+    config = make_config(make_run())
+    cell, empty, aside = (make_cell(config, name) for name in ("happy_path", "type_error_recovery", "multi_turn"))
+    times = [1000.0, 2000.0, 4000.0, 8000.0]
+    for time in times:
+        make_trial(cell, duration_ms=time, first_token_ms=time / 10)
+    make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED")
+    make_trials(empty, infra=1)
+    make_trials(aside, **{"pass": 1})
+    request.getfixturevalue("older")
+    with connection.cursor() as cursor:
+        figures = "p50_ms = 3000, p95_ms = 7400, first_token_p50_ms = 300"
+        cursor.execute(f"UPDATE lab_cell SET {figures} WHERE id = %s", [cell.pk])
+        cursor.execute("UPDATE lab_cell SET p50_ms = NULL, compute_error = 'too large' WHERE id = %s", [aside.pk])
+
+    call_command("migrate", "lab", verbosity=0)
+
+    cell.refresh_from_db()
+    assert (cell.p50_ms, cell.p95_ms, cell.first_token_p50_ms, cell.stale) == (2000.0, 8000.0, 200.0, False)
+    found = cell_times([cell, empty, aside])
+    assert found[cell.pk].p95 == quantile(times, 0.95)
+    assert found[cell.pk].first_token == quantile([time / 10 for time in times], 0.5)
+    assert (found[empty.pk], found[aside.pk]) == (Times(), Times())
+    assert Cell.objects.get(pk=aside.pk).p50_ms is None

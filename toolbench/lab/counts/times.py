@@ -1,0 +1,118 @@
+"""Quantiles of times over any pool of cells, exactly: from the sorted times that are stored beside each cell."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db.models import Aggregate, BinaryField
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.statistics.quantiles import Quantile, quantile
+from toolbench.lab.models import Cell, CellTimes
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+MIN_ANSWERS_OF_OLD_P95 = 60  # the older keys and columns of exports have a p95 from so many answers of a scenario on
+PARTS = ("value", "low", "high")
+_STORED = np.dtype(">f8")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times of trials with an answer, in the form of CellTimes. Merged ones need not be in order."""
+
+    durations: bytes = b""
+    first_tokens: bytes = b""
+
+    @property
+    def p50(self) -> Quantile | None:
+        return _quantile(self.durations, 0.5)
+
+    @property
+    def p95(self) -> Quantile | None:
+        return _quantile(self.durations, 0.95)
+
+    @property
+    def p99(self) -> Quantile | None:
+        return _quantile(self.durations, 0.99)
+
+    @property
+    def first_token(self) -> Quantile | None:
+        """Return the median time to the first token of streamed trials."""
+        return _quantile(self.first_tokens, 0.5)
+
+
+class Joined(Aggregate):
+    """The stored times of all cells of a group, one after the other."""
+
+    function = "string_agg"
+    template = "%(function)s(%(expressions)s, ''::bytea)"
+    output_field = BinaryField()
+
+
+def joined() -> dict[str, Aggregate]:
+    """Return what a grouped query over cells is annotated with, for `times_of` to read."""
+    return {"all_durations": Joined("times__durations"), "all_first_tokens": Joined("times__first_tokens")}
+
+
+def times_of(line: Mapping[str, Any]) -> Times:
+    """Return the times of one line of such a query."""
+    return Times(bytes(line["all_durations"] or b""), bytes(line["all_first_tokens"] or b""))
+
+
+def cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
+    """Return the times of each cell by its id, in one query; a cell without any has empty ones."""
+    ids = [cell.pk for cell in cells]
+    rows = CellTimes.objects.filter(cell__in=ids).values_list("cell_id", "durations", "first_tokens")
+    found = {pk: Times(bytes(durations), bytes(first_tokens)) for pk, durations, first_tokens in rows}
+    return {pk: found.get(pk, Times()) for pk in ids}
+
+
+def merged(parts: Iterable[Times]) -> Times:
+    """Return the times of all parts together."""
+    parts = tuple(parts)
+    return Times(b"".join(one.durations for one in parts), b"".join(one.first_tokens for one in parts))
+
+
+def quantile_columns(name: str) -> tuple[str, ...]:
+    """Return the names under which exports have a quantile: `p95_ms_value`, `p95_ms_low`, `p95_ms_high`."""
+    return tuple(f"{name}_ms_{part}" for part in PARTS)
+
+
+def quantile_values(found: Quantile | None) -> tuple[float | None, ...]:
+    """Return value and bounds in milliseconds; None for a bound that is open, and for everything without an answer."""
+    return tuple(None if found is None else getattr(found, part) for part in PARTS)
+
+
+def times_json(times: Times) -> JsonObject:
+    """Return every quantile of trials' durations as exports have it."""
+    found: JsonObject = {}
+    for name in QUANTILES:
+        found |= zip(quantile_columns(name), quantile_values(getattr(times, name)), strict=True)
+    return found
+
+
+def value_range(
+    parts: Iterable[Times], of: Callable[[Times], Quantile | None], *, least: int = 1
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value over the parts with `least` answers or more; None where there is none."""
+    values = [one.value for one in map(of, parts) if one is not None and one.n >= least]
+    return (min(values), max(values)) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileRange:
+    """A quantile over several configurations: that of the fastest, and that of the slowest; None where it is alone."""
+
+    fastest: Quantile
+    slowest: Quantile | None
+
+
+def quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
+    """Return the range by value; None where there is no quantile."""
+    ordered = sorted((one for one in found if one is not None), key=lambda one: one.value)
+    return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
+
+
+def _quantile(stored: bytes, q: float) -> Quantile | None:
+    return quantile(np.frombuffer(stored, _STORED), q) if stored else None
