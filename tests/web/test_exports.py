@@ -22,6 +22,13 @@ def test_json_keeps_what_is_unknown_as_null() -> None:
     assert json.loads(as_json(TABLE))["rows"][0] == {"model": "=cmd|'x'|a", "tool_ok": "3/4", "cost": None}
 
 
+def test_json_names_its_version_and_has_times_beside_the_rows() -> None:
+    found = json.loads(as_json(replace(TABLE, times=({"p95_ms_value": 3.0, "p95_ms_high": None},))))
+    assert list(found) == ["version", "title", "notes", "rows", "times"]
+    assert (found["version"], found["times"]) == (2, [{"p95_ms_value": 3.0, "p95_ms_high": None}])
+    assert "times" not in json.loads(as_json(TABLE))
+
+
 def test_markdown_keeps_its_columns_whatever_is_inside() -> None:
     lines = [line for line in as_markdown(TABLE).splitlines() if line.startswith("|")]
     assert lines[0] == "| model | tool_ok | cost |"

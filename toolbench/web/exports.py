@@ -23,6 +23,7 @@ def as_csv(table: ExportTable) -> str:
 def as_json(table: ExportTable) -> str:
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     found = {"version": VERSION, "title": table.title, "notes": table.notes, "rows": rows}
+    found |= {"times": table.times} if table.times else {}
     return json.dumps(found, ensure_ascii=False, indent=1)
 
 

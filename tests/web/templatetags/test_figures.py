@@ -1,13 +1,22 @@
 """Figures and outcomes are written alike everywhere."""
 
+import html
 import re
 
 import pytest
 from django.template import Context, Template
+from django.test import Client
 
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.web.visits import pages_about
+from toolbench.evals.statistics import quantile
+from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import rate_of
 from toolbench.web.templatetags.figures import figure, money, seconds, span
+
+QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")
+OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 
 def written(source: str, **context: object) -> str:
@@ -81,3 +90,51 @@ def test_a_share_that_is_nearly_all_is_not_said_to_be_all() -> None:
 def test_nothing_from_outside_becomes_markup() -> None:
     assert "<script" not in written("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
     assert "<script" not in written("{% empty title text %}", title="<script>", text="<script>")
+
+
+def test_quantile_is_grey_where_a_bound_is_open() -> None:
+    shown = [written("{% quantile found %}", found=quantile([3_500.0] * n, 0.95)) for n in (71, 72)]
+    assert '<span class="muted">3.5 s</span>' in shown[0]
+    assert "<b>3.5 s</b>" in shown[1]
+    assert [re.sub(r"<[^>]+>", "", text).strip() for text in shown] == [
+        "3.5 s [3.5 – open, n = 71]",
+        "3.5 s [3.5 – 3.5, n = 72]",
+    ]
+    assert re.sub(r"<[^>]+>", "", written("{% quantile found %}", found=None)).strip() == "–"
+
+
+@pytest.mark.django_db
+def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
+    """Whatever quantile of this run a page shows, it is one that its trials give by the one rule."""
+    run, other = make_run(), make_run()
+    pools: list[list[float]] = []
+    for shift, one, profile in ((37_000.0, other, "other"), (0.0, run, "default")):
+        config = make_config(one, profile=profile)
+        named = {"happy_path": 1_000.0, "type_error_recovery": 9_000.0, "chat_only": 20_000.0}
+        pools += [[begin + shift + 130.0 * place for place in range(20)] for begin in named.values()]
+        for scenario, times in zip(named, pools[-3:], strict=True):
+            cell = make_cell(config, scenario)
+            for time in times:
+                make_trial(cell, duration_ms=time)
+        pools.append([*pools[-3], *pools[-2]])
+    recompute_all()
+    known = {write_quantile(quantile(times, q)) for times in pools for q in (0.5, 0.95, 0.99)}
+    p50, p95 = (write_quantile(quantile(pools[-1], q)) for q in (0.5, 0.95))
+
+    pages = {address: _plain(owner_client, address) for address in ("/runs/", *pages_about(run, other))}
+
+    assert {text for page in pages.values() for text in QUANTILE.findall(page)} <= known
+    assert [address for address, page in pages.items() if OLDER_LIMITS.search(page)] == []
+    for name in ("/runs/", f"/runs/{run.pk}/", f"/runs/{run.pk}/metrics/", "/matrix/", "/latency/", "/compare/"):
+        shown = next(page for address, page in pages.items() if address.partition("?")[0] == name)
+        assert p50 in shown, name
+        assert p95 in shown, name
+    assert p95 in next(page for address, page in pages.items() if address.startswith("/decide/"))
+
+
+def _plain(client: Client, address: str) -> str:
+    """Return the text of a page; of anything else nothing."""
+    answer = client.get(address)
+    if not answer.headers["Content-Type"].startswith("text/html"):
+        return ""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())

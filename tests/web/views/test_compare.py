@@ -57,6 +57,8 @@ def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
     assert lines[1].startswith("whole,,,28,40,")
     whole = owner_client.get(f"/compare/export.json?{query}").json()["rows"][0]
     assert whole["difference"] == pytest.approx(0.3)
+    assert [whole[f"first_p95_ms_{part}"] for part in ("value", "low", "high")] == [1380.0, 1350.0, None]
+    assert whole["second_p50_ms_value"] == 1200.0
     assert owner_client.get("/compare/export.csv").status_code == 404
 
 

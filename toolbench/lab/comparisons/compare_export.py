@@ -2,19 +2,25 @@
 
 from toolbench.lab.comparisons.compare import Comparison, Needed, get_comparison
 from toolbench.lab.comparisons.compare_counts import Compared
+from toolbench.lab.comparisons.compare_figures import QUANTILES
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.counts.export_table import ExportTable, Value
 from toolbench.lab.counts.rates import Rate
+from toolbench.lab.counts.times import quantile_columns, quantile_values
 
 COLUMNS = (
     "what", "scenario", "stratum", "first_k", "first_n", "first_low", "first_high", "second_k", "second_n",
     "second_low", "second_high", "difference", "low", "high", "p", "p_corrected", "says", "simulated",
     "low_simultaneous", "high_simultaneous", "comparisons", "difference_shown",
 )  # fmt: skip
+TIMES = tuple(
+    f"{side}_{column}" for name, _ in QUANTILES for side in ("first", "second") for column in quantile_columns(name)
+)
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:
-    """Return what the page shows. Differences are fractions, second side less first; None is what was not computed."""
+    """Return what the page shows. Differences are fractions, second side less first; None is what was not computed.
+    Times are those of the whole."""
     page = get_comparison(query)
     rows = [_row("whole", page.whole)] if page.comparable else []
     if page.comparable:
@@ -22,10 +28,22 @@ def export_comparison(query: CompareQuery) -> ExportTable:
         rows += [_row(one.metric.label, one.compared) for one in page.beside.calls]
     simulated = COLUMNS.index("simulated")
     told = any(side.simulated for side in page.sides)
+    times = (_times(page), *(len(rows) - 1) * ((None,) * len(TIMES),))
     return ExportTable(
-        f"{page.names[1]} against {page.names[0]}", _notes(page), COLUMNS,
-        tuple((*row[:simulated], told, *row[simulated:]) for row in rows),
-    )  # fmt: skip
+        f"{page.names[1]} against {page.names[0]}",
+        _notes(page),
+        (*COLUMNS, *TIMES),
+        tuple((*row[:simulated], told, *row[simulated:], *timed) for row, timed in zip(rows, times, strict=False)),
+    )
+
+
+def _times(page: Comparison) -> tuple[Value, ...]:
+    """Return value and bounds of both sides for each quantile; None where times are not compared."""
+    if not page.beside.times:
+        return (None,) * len(TIMES)
+    shifts = [one.shift for one in page.beside.times]
+    sides = (side for shift in shifts for side in ((shift.first, shift.second) if shift else (None, None)))
+    return tuple(value for side in sides for value in quantile_values(side))
 
 
 def _row(what: str, compared: Compared, scenario: str = "", stratum: str = "") -> tuple[Value, ...]:

@@ -1,7 +1,9 @@
 """The trials of a run as a table to take away: columns only, never bodies."""
 
-from toolbench.lab.counts.cells import COUNTS
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.counts.cells import COUNTS, bring_up_to_date
 from toolbench.lab.counts.export_table import ExportTable
+from toolbench.lab.counts.times import cell_times, times_json
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.reports.report import ReportRefused
 
@@ -33,12 +35,23 @@ _COLUMNS = (
 
 
 def export_trials(run_id: int) -> ExportTable:
-    """In the order they were tried; open ones too. Two queries. Raises ReportRefused for an unknown run."""
+    """In the order they were tried; open ones too. Raises ReportRefused for an unknown run."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise ReportRefused(f"There is no run {run_id}.")
     notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
     rows = Trial.objects.filter(run=run).order_by("position").values_list(*_COLUMNS)
-    return ExportTable(
-        f"Trials of run {run_id}", notes, tuple(_NAMES.get(name, name) for name in _COLUMNS), tuple(rows)
+    columns = tuple(_NAMES.get(name, name) for name in _COLUMNS)
+    return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_times(run))
+
+
+def _times(run: Run) -> tuple[JsonObject, ...]:
+    """Quantiles of each configuration and scenario."""
+    bring_up_to_date(run.pk)
+    cells = tuple(run.cells.select_related("config"))
+    found = cell_times(cells)
+    return tuple(
+        {"configuration": str(cell.config), "scenario": cell.scenario, "control": cell.control}
+        | times_json(found[cell.pk])
+        for cell in cells
     )
