@@ -6,7 +6,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.launching.launching import launch
-from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
+from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile, Trial
 from toolbench.lab.planning.run_request import RunRequest
 
 pytestmark = pytest.mark.django_db
@@ -40,11 +40,17 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     config = measured("vendor/a", 1)
     Cell.objects.update(saturated=1)
     text = owner_client.get("/decide/").content.decode()
+    assert 'id="decide-chart"' in text
     assert "open with 1 answers" in text
     assert f">run {config.run_id} · settings" in text
     assert "trials measured while this machine was saturated: 1" in text
     RunConfig.objects.update(provider_kind="local")
     assert "p95 takes no part here, so there is nothing to draw" in owner_client.get("/decide/").content.decode()
+    Trial.objects.update(outcome="infra")
+    RunConfig.objects.update(provider_kind="openai")
+    assert (
+        "No configuration has an answer, so there is nothing to draw" in owner_client.get("/decide/").content.decode()
+    )
 
 
 @pytest.mark.parametrize(
