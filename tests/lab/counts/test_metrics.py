@@ -42,6 +42,7 @@ def test_the_example_in_the_docs_holds(name: str) -> None:
     metric, tally = METRICS[name], Tally(**numbers(given))
     if metric.rate:
         rate = metric.rate(tally, 90)
+        assert rate is not None
         assert f"{rate.k}/{rate.n}" == gives
     else:
         assert metric.figure is not None

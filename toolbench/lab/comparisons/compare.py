@@ -21,6 +21,7 @@ from toolbench.lab.comparisons.compare_figures import Beside, get_beside, simult
 from toolbench.lab.comparisons.compare_query import AXES, METRICS, SIDES, CompareQuery
 from toolbench.lab.comparisons.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
 from toolbench.lab.comparisons.compare_warnings import warnings
+from toolbench.lab.counts.retries import Retries
 from toolbench.lab.models import Trial
 
 OF_ONE_RUN = {"run", "config", "day", "upstream"}
@@ -63,6 +64,15 @@ class Comparison:
     beside: Beside
     warnings: tuple[str, ...]
     shared_trials: int
+
+    @property
+    def retries(self) -> tuple[tuple[str, Retries, Retries], ...]:
+        """Both sides' answers of 429 and 5xx, retries and back-off; by scenario where there are several."""
+        first, second = self.sides
+        parts = (first.retries_by_scenario, second.retries_by_scenario)
+        names = sorted({*parts[0], *parts[1]})
+        split = ((name, *(part.get(name, Retries()) for part in parts)) for name in names)
+        return (("", first.retries, second.retries), *(split if len(names) > 1 else ()))
 
     @property
     def metric(self) -> str:

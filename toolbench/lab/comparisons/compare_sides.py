@@ -30,6 +30,7 @@ from toolbench.lab.comparisons.compare_query import NAMES_RUNS
 from toolbench.lab.counts.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.counts.costs import cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.instances import TRIED
+from toolbench.lab.counts.retries import Retries, count_retries
 from toolbench.lab.models import Trial
 from toolbench.lab.traces.trial_filter import NONE, STREAMED
 
@@ -98,6 +99,12 @@ class Side:
     run_ids: tuple[int, ...]
     config_ids: tuple[int, ...]
     distinct: int
+    retries_by_scenario: Mapping[str, Retries]
+
+    @property
+    def retries(self) -> Retries:
+        """Of all its trials."""
+        return sum(self.retries_by_scenario.values(), Retries())
 
     @property
     def tokens_per_trial(self) -> int:
@@ -120,7 +127,8 @@ def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Three queries."""
+    """Four queries."""
+    retries = count_retries(trials.filter(TRIED))
     about, paid = trials.filter(TRIED).aggregate(**_ABOUT), paid_together(paid_of(trials).values())
     return Side(
         trials=about["trials"],
@@ -143,6 +151,7 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         run_ids=tuple(sorted(about["runs"] or ())),
         config_ids=tuple(sorted(about["configs"] or ())),
         distinct=about["distinct"],
+        retries_by_scenario={name: retries.get(name, Retries()) for name in _sorted(about["scenarios"])},
     )
 
 
@@ -160,6 +169,7 @@ _ABOUT = {
     "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),
     "hashes": ArrayAgg("config__policy_hash", distinct=True), "engines": ArrayAgg("engine_version", distinct=True),
     "canonicals": ArrayAgg("config__canonical", distinct=True), "upstreams": ArrayAgg("upstream", distinct=True),
+    "scenarios": ArrayAgg("scenario", distinct=True),
     "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),
     "distinct": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
+from toolbench.lab.counts.retries import NOTED, RETRY_SUMS
 from toolbench.lab.counts.spending import DOLLARS, SPENT, price_columns, prices_of
 from toolbench.lab.models import Cell, CellTimes, RunConfig
 
@@ -76,6 +77,7 @@ _SUMS = {
     "output_tokens": "sum(tried.output_tokens + coalesce(spent.output_tokens, 0))",
     "cached_tokens": "sum(cached_tokens)",
     "reasoning_tokens": "sum(reasoning_tokens)",
+    **RETRY_SUMS,
 }
 _PICKED = {
     "prompt_version": "max(prompt_version)",
@@ -116,7 +118,7 @@ WHERE cell.id = wanted.id
 """
 
 _RECOMPUTE = f"""
-WITH {_TRIED}, spent AS ({SPENT}), paid AS (
+WITH {_TRIED}, spent AS ({SPENT}), noted AS ({NOTED}), paid AS (
     SELECT tried.id, {DOLLARS} AS dollars,
         outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
     FROM tried LEFT JOIN spent USING (id)
@@ -124,7 +126,7 @@ WITH {_TRIED}, spent AS ({SPENT}), paid AS (
         ON price.config = tried.config_id
 ), derived AS (
     SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}, {_listed(_TIMES)}
-    FROM tried LEFT JOIN spent USING (id) JOIN paid USING (id) GROUP BY cell_id
+    FROM tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) JOIN paid USING (id) GROUP BY cell_id
 ), times AS (
     INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
     SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms

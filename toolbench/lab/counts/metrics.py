@@ -11,6 +11,8 @@ from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, pooled
 from toolbench.lab.counts.times import MIN_ANSWERS_OF_OLD_P95, Times, merged, value_range
 
+UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -47,12 +49,13 @@ class Metric:
     name: str
     label: str
     denominator: str
-    rate: Callable[[Tally, float | None], Rate] | None = None
+    rate: Callable[[Tally, float | None], Rate | None] | None = None
     figure: Callable[[Counted], Figure | None] | None = None
     quantile: Callable[[Times], Quantile | None] | None = None
     judged: bool = False
     of_control: bool = False
     with_control: bool = False
+    missing: str = "none"  # what stands where there is no value
 
     @property
     def is_rate(self) -> bool:
@@ -66,8 +69,8 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """One of the three; a rate of no trials, or nothing, where nothing was counted. A quantile may have a figure
-    beside it, for exports."""
+    """At most one of the three; a rate of no trials, or nothing, where nothing was counted or it is not known. A
+    quantile may have a figure beside it, for exports."""
 
     rate: Rate | None
     figure: Figure | None
@@ -86,7 +89,7 @@ def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -
 
 
 def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
-    """The metric's rate over what it speaks of; None where it is a figure."""
+    """The metric's rate over what it speaks of; None where it is a figure, or not known."""
     if metric.rate is None:
         return None
     together = pooled((tools, control)) if metric.with_control else control if metric.of_control else tools
@@ -110,6 +113,20 @@ def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
         return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
 
     return rate
+
+
+def _of_requests(k: str) -> Callable[[Tally, float | None], Rate | None]:
+    """Return the rate of one count in the requests; None where the count is not known."""
+
+    def rate(tally: Tally, target: float | None) -> Rate | None:
+        return tally.rate(getattr(tally, k), tally.requests, target) if tally.retries_known else None
+
+    return rate
+
+
+def _backoff(counted: Counted) -> Figure | None:
+    known = counted.tools.requests and counted.tools.retries_known
+    return _single(counted.tools.backoff_ms if known else None, "ms")
 
 
 def _per_trial(tally: Tally, count: int) -> Figure | None:
@@ -276,7 +293,12 @@ _TRIGGER = (
     Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1),
 )
 _SPENT = (
-    Metric("retried", "Retried requests", "requests sent again / requests", _of("retries", "requests")),
+    Metric("retried", "Retried requests", "requests sent again / requests", _of_requests("retries"), missing=UNKNOWN),
+    Metric(
+        "answers_429", "Answers of 429", "rate-limited answers / requests", _of_requests("answers_429"), missing=UNKNOWN
+    ),
+    Metric("answers_5xx", "Answers of 5xx", "server errors / requests", _of_requests("answers_5xx"), missing=UNKNOWN),
+    Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _backoff, missing=UNKNOWN),
     Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
     _latency("p50", _p50, _range_of(_p50)),
     _latency("p95", _p95, _range_of(_p95, MIN_ANSWERS_OF_OLD_P95)),
@@ -316,6 +338,7 @@ _SPENT = (
         "all requests paid / delivered",
         None,
         lambda counted: cost_per_success(counted.tools),
+        missing=UNKNOWN,
     ),
 )
 GROUPS = {"Success": _SUCCESS, "Calls": _CALLS, "When to call": _TRIGGER, "Time, tokens, cost": _SPENT}

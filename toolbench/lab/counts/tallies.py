@@ -34,6 +34,13 @@ class Tally:
     added_by_hand: int = 0
     errors_retried: int = 0
     late_passes: int = 0
+    answers_429: int = 0
+    answers_5xx: int = 0
+    trials_429: int = 0
+    trials_5xx: int = 0
+    trials_retried: int = 0
+    backoff_ms: float = 0.0
+    trials_without_status: int = 0
     saturated: int = 0
     parity_passed: int = 0
     parity_judged: int = 0
@@ -109,6 +116,16 @@ class Tally:
     def tried(self) -> int:
         """Trials that were to have an answer, infrastructure included."""
         return self.passed + self.failed + self.infra
+
+    @property
+    def retries_known(self) -> bool:
+        """Return whether the answers of 429 and 5xx, retries and back-off of all these trials are stored."""
+        return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
+
+    @property
+    def had_retries(self) -> bool:
+        """Return whether a page has something to say of retries: one was counted, or they are not known."""
+        return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
     def stopping(self) -> Stopping:

@@ -51,8 +51,10 @@ FIGURES = {
     "cached": "cached_tokens_per_trial",
     "reasoning": "reasoning_tokens_per_trial",
     "cost": "cost_per_success",
+    "backoff": "backoff_ms",
 }  # figures whose columns are not called as their metrics are
 BRIEF = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
+RETRIED = ("answers_429", "answers_5xx", "retried", "backoff")  # of the brief form too
 COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
 
 
@@ -70,7 +72,7 @@ def _measured(query: MatrixQuery) -> ExportTable:
     rows = tuple(
         (*_seven(row, slowest.get(_key(row)), failures.get(_key(row), "-")), *_ours(row)) for row in matrix.rows
     )
-    brief = (*SEVEN, *OURS, *_columns(METRICS[name] for name in BRIEF), *COUNTS)
+    brief = (*SEVEN, *OURS, *_columns(METRICS[name] for name in (*BRIEF, *RETRIED)), *COUNTS)
     simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
     notes = (
         "tool_ok counts by the case study’s rule, and by the task where it has none; infrastructure as failure. The "
@@ -146,13 +148,15 @@ def _columns_of(metric: Metric) -> tuple[str, ...]:
 
 def _values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
     found = value_of(metric, row.counted)
-    if found.rate is not None:
+    if metric.is_rate:
         return _rate_values(found.rate)
     figure = (_figure(found.figure),) if metric.figure else ()
     return (*figure, *(quantile_values(found.quantile) if metric.quantile else ()))
 
 
-def _rate_values(rate: Rate) -> tuple[Value, ...]:
+def _rate_values(rate: Rate | None) -> tuple[Value, ...]:
+    if rate is None:
+        return (None,) * 5
     if not rate.n:
         return (0, 0, None, None, None)
     share = half_up(rate.k / rate.n, 4)

@@ -178,6 +178,14 @@ class Cell(models.Model):
     added_by_hand = models.PositiveIntegerField(default=0)
     errors_retried = models.PositiveIntegerField(default=0)  # trials tried again after an error: never delivered
     late_passes = models.PositiveIntegerField(default=0)  # of passed: only when tried again
+    # The next seven are counted over the steps of every execution (lab/counts/retries.py).
+    answers_429 = models.PositiveIntegerField(default=0)
+    answers_5xx = models.PositiveIntegerField(default=0)
+    trials_429 = models.PositiveIntegerField(default=0)  # trials with such an answer
+    trials_5xx = models.PositiveIntegerField(default=0)
+    trials_retried = models.PositiveIntegerField(default=0)  # trials in which a request was sent again
+    backoff_ms = models.FloatField(default=0)  # waited before requests that were sent again
+    trials_without_status = models.PositiveIntegerField(default=0)  # trials with an answer whose status is not stored
     saturated = models.PositiveIntegerField(default=0)  # trials measured while the client lagged
     upstreams = models.JSONField(default=list)
     prompt_version = models.CharField(max_length=40, blank=True)  # of its trials, the newest

@@ -74,6 +74,8 @@ def why_not_pooled(groups: JsonObject) -> str | None:
 def _value_json(metric: Metric, value: MetricValue) -> JsonObject:
     if value.rate is not None:
         return rate_json(value.rate)
+    if metric.is_rate:
+        return dict.fromkeys(("k", "n", "rate", "low", "high", "interval"))
     figure, found = value.figure, value.quantile
     plain = {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
     if not metric.quantile:

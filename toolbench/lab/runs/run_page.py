@@ -15,6 +15,7 @@ from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.counts.times import Times, cell_times, merged
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.runs.until import DECIDED
+from toolbench.lab.traces.trial_filter import TrialFilter
 
 PACE_WINDOW = timedelta(minutes=3)
 GROUPS = 20
@@ -41,6 +42,10 @@ class ScenarioLine:
     decided: str  # what ended it, in words; "" where the number of trials was fixed
     times: Times
 
+    @property
+    def trials_query(self) -> str:
+        return f"cell={self.cell_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigLine:
@@ -55,6 +60,7 @@ class ConfigLine:
     delivered: Rate
     times: Times  # of the same scenarios as `tally`
     scenarios: tuple[ScenarioLine, ...]
+    trials_query: str  # selects the trials of `tally` in the list of trials
 
     @property
     def local(self) -> bool:
@@ -179,6 +185,7 @@ def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target
     control = tally(cell for cell, _ in cells if cell.control)
     tools = tally(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
+    counted = next((cell for cell in cells if not cell.control), cells[0])
     return ConfigLine(
         config=config,
         group=group,
@@ -189,6 +196,7 @@ def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target
         delivered=main.delivered(target),
         times=merged(times for cell, times in cells if cell.control != bool(tools.cells)),
         scenarios=tuple(_scenario_line(cell, times, target) for cell, times in cells),
+        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=counted.scenario_group).query(),
     )
 
 

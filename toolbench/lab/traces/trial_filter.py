@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
+from toolbench.lab.counts.retries import HAD, with_steps
 from toolbench.lab.counts.scenario_versions import is_tokens, without_q
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.plain_text import plain
@@ -106,6 +107,7 @@ class TrialFilter:
     seen: str = ""  # a code that was seen in it, mended or not
     path: str = ""  # where `seen` was seen
     cluster: str = ""
+    had: str = ""  # an answer of 429 or 5xx, or a retry, in any execution
     label: str = ""
     search: str = ""
     scope: str = ""
@@ -147,6 +149,7 @@ _ALLOWED: Mapping[str, tuple[str, ...]] = {
     "sort": tuple(SORTS),
     "stream": (STREAMED, WHOLE),
     "scope": (ALL,),
+    "had": tuple(HAD),
 }
 
 
@@ -165,7 +168,7 @@ def _read(name: str, given: str) -> int | str | None:
 def matching(filter: TrialFilter) -> QuerySet[Trial]:
     """The trials a filter means, in no order. Deleted runs are left out."""
     kept = Trial.objects.filter(without_q(filter.without), run__deleted_at=None)
-    found = kept.annotate(rank=FAILED_FIRST)
+    found = with_steps(kept.annotate(rank=FAILED_FIRST), filter.had)
     for name, column in COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
             found = found.filter(**{column: value})

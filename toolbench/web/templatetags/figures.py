@@ -13,6 +13,8 @@ from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, rounded
+from toolbench.lab.counts.retries import Retries
+from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.decisions.records import frozen_rate
 
 register = template.Library()
@@ -140,6 +142,16 @@ def rate(value: Rate, kind: str = "") -> dict[str, object]:
 def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
     """Delivered success of a row of a decision record, as it was then."""
     return {"rate": frozen_rate(row), "kind": kind}
+
+
+@register.inclusion_tag("_retries.html")
+def retries(counts: Tally | Retries, query: str = "") -> dict[str, object]:
+    """Answers of 429 and 5xx, retries and back-off.
+
+    Args:
+        query: what selects the counted trials in the list of trials; without it nothing is linked.
+    """
+    return {"counts": counts, "query": query}
 
 
 @register.inclusion_tag("_ci.html")

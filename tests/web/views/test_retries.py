@@ -1,0 +1,78 @@
+"""Where one chooses, one sees answers of 429 and 5xx, retries and back-off; a linked number opens what it counted."""
+
+import html
+import re
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from toolbench.lab.counts.cells import recompute_at_once
+from toolbench.lab.models import Run
+
+pytestmark = pytest.mark.django_db
+LINK = re.compile(r'<a href="(/trials/\?[^"]*had=[^"]*)">([\d,]+) trials?</a>')
+SAYS = "4 answers of 429"
+
+
+@pytest.fixture
+def run() -> Run:
+    """Two configurations on two scenarios and the control. The first had 4 answers of 429 in 3 trials of its tools."""
+    run = make_run()
+    for place, limited in enumerate((True, False)):
+        config = make_config(run, model_name=f"vendor/model-{place}", position=place)
+        for scenario, refused in (("happy_path", (2, 1)), ("type_error_recovery", (1, 0)), ("chat_only", (1,))):
+            cell = make_cell(config, scenario)
+            for times in refused:
+                trial = make_trial(cell)
+                for attempt in range(1, times + 1 if limited else 1):
+                    backoff_ms = 250.0 if attempt > 1 else 0.0
+                    make_step(trial, status=429, ok=False, attempt=attempt, backoff_ms=backoff_ms)
+                make_step(trial, status=200, attempt=times + 1 if limited else 1, backoff_ms=250.0 * limited)
+    recompute_all()
+    return run
+
+
+def opened(client: Client, address: str) -> int:
+    text = client.get(html.unescape(address)).content.decode()
+    found = re.search(r"([\d,]+) trials? match", text)
+    assert found is not None
+    return int(found[1].replace(",", ""))
+
+
+def addresses(run: Run) -> dict[str, str]:
+    first, second = run.configs.all()
+    return {
+        "run": f"/runs/{run.pk}/",
+        "matrix": f"/matrix/?run={run.pk}&scope=runs&cell={first.pk}",
+        "compare": f"/compare/?a_config={first.pk}&b_config={second.pk}",
+        "decide": f"/decide/?run={run.pk}&scope=runs",
+    }
+
+
+@pytest.mark.parametrize("name", ["run", "matrix", "compare", "decide"])
+def test_page_shows_answers_of_429_and_links_open_them(owner_client: Client, run: Run, name: str) -> None:
+    text = owner_client.get(addresses(run)[name]).content.decode()
+    assert SAYS in text
+    assert "0 answers of 429" in text or name in ("run", "matrix")
+    for address, count in LINK.findall(text):
+        assert opened(owner_client, address) == int(count), address
+    assert LINK.findall(text) or name in ("compare", "decide")
+
+
+@pytest.mark.parametrize("name", ["run", "matrix", "compare", "decide"])
+def test_page_of_answers_without_status_says_unknown(owner_client: Client, run: Run, name: str) -> None:
+    for trial in run.trials.all():
+        make_step(trial, status=None)
+    recompute_at_once(run.cells.values_list("pk", flat=True))
+    text = owner_client.get(addresses(run)[name]).content.decode()
+    assert "answers of 429 and 5xx: unknown" in text
+    assert "answers of 429 in" not in text
+
+
+def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> None:
+    make_step(run.trials.filter(scenario="happy_path")[0], status=None)
+    recompute_at_once(run.cells.values_list("pk", flat=True))
+    for metric in ("answers_429", "retried", "backoff"):
+        text = owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}").content.decode()
+        assert '<span class="muted">unknown</span>' in text

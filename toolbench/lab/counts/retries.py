@@ -1,0 +1,112 @@
+"""Answers of 429 and 5xx, retries and back-off, counted over the stored steps of every execution of a trial.
+
+A rate limit or a server error may also stand in an answer of 200; its error code then says so, and it counts too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+
+from toolbench.lab.models import Step, Trial
+from toolbench.lab.models.trials import NOTED_STEP
+
+_RATE_LIMITED = ("rate_limited",)  # of providers/data/outcomes.json
+_SERVER_FAILED = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
+
+
+def _listed(codes: tuple[str, ...]) -> str:
+    return ", ".join(f"'{code}'" for code in codes)
+
+
+_IS_429 = f"(step.status = 429 OR step.error_code IN ({_listed(_RATE_LIMITED)}))"
+_IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_listed(_SERVER_FAILED)}))"
+_WITHOUT_STATUS = "(step.status IS NULL AND (step.ok IS NOT FALSE OR step.error_code = 'logged_error'))"
+
+# The same in the words of the ORM: which steps a trial must have for a value of the filter `had`.
+HAD: Mapping[str, Q] = {
+    "429": Q(status=429) | Q(error_code__in=_RATE_LIMITED),
+    "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_FAILED),
+    "retry": Q(attempt__gt=1),
+}
+_UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
+
+# Of `tried`, rows of lab_trial. The condition is that of the index `steps_with_retries`.
+NOTED = f"""
+    SELECT step.trial_id AS id, count(*) FILTER (WHERE {_IS_429}) AS answers_429,
+        count(*) FILTER (WHERE {_IS_5XX}) AS answers_5xx, count(*) FILTER (WHERE step.attempt > 1) AS retries,
+        sum(step.backoff_ms) AS backoff_ms, bool_or({_WITHOUT_STATUS}) AS without_status
+    FROM tried JOIN lab_step AS step ON step.trial_id = tried.id AND step.kind = 'exchange'
+        AND (step.attempt > 1 OR NOT step.ok OR step.ok IS NULL OR step.status IS NULL)
+    GROUP BY step.trial_id
+"""
+
+# Columns of a cell, from `noted` beside `tried`.
+RETRY_SUMS = {
+    "answers_429": "sum(noted.answers_429)",
+    "answers_5xx": "sum(noted.answers_5xx)",
+    "trials_429": "count(*) FILTER (WHERE noted.answers_429 > 0)",
+    "trials_5xx": "count(*) FILTER (WHERE noted.answers_5xx > 0)",
+    "trials_retried": "count(*) FILTER (WHERE noted.retries > 0)",
+    "backoff_ms": "sum(noted.backoff_ms)",
+    "trials_without_status": "count(*) FILTER (WHERE noted.without_status)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """What was refused and sent again; nothing of it is known where `retries_known` is false.
+
+    Attributes:
+        trials_429, trials_5xx: trials with such an answer.
+        trials_retried: trials in which a request was sent again.
+        backoff_ms: waited before requests that were sent again.
+    """
+
+    answers_429: int = 0
+    answers_5xx: int = 0
+    retries: int = 0
+    trials_429: int = 0
+    trials_5xx: int = 0
+    trials_retried: int = 0
+    backoff_ms: float = 0.0
+    retries_known: bool = True
+
+    def __add__(self, other: "Retries") -> "Retries":
+        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        return Retries(**sums | {"retries_known": self.retries_known and other.retries_known})
+
+
+def with_steps(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
+    """Return the trials with an answer or a retry of this kind, in any execution.
+
+    Args:
+        had: a key of HAD; "" for all trials.
+    """
+    if not had:
+        return trials
+    return trials.filter(Exists(Step.objects.filter(NOTED_STEP & HAD[had], trial=OuterRef("pk"))))
+
+
+def count_retries(trials: QuerySet[Trial]) -> Mapping[str, Retries]:
+    """Return the counts of these trials by scenario. One query; a scenario without any of them is left out."""
+    steps = Step.objects.filter(NOTED_STEP, trial__in=trials.order_by().values("pk")).order_by()
+    grouped = steps.values("trial__scenario").annotate(
+        answers_429=Count("pk", filter=HAD["429"]),
+        answers_5xx=Count("pk", filter=HAD["5xx"]),
+        retries=Count("pk", filter=HAD["retry"]),
+        trials_429=Count("trial", distinct=True, filter=HAD["429"]),
+        trials_5xx=Count("trial", distinct=True, filter=HAD["5xx"]),
+        trials_retried=Count("trial", distinct=True, filter=HAD["retry"]),
+        waited=Sum("backoff_ms"),
+        unread=Count("pk", filter=_UNREADABLE),
+    )
+    rows: list[dict[str, Any]] = [dict(row) for row in grouped]
+    names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
+    return {
+        row["trial__scenario"]: Retries(
+            **{name: row[name] for name in names}, backoff_ms=row["waited"] or 0.0, retries_known=not row["unread"]
+        )
+        for row in rows
+    }
