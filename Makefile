@@ -14,6 +14,7 @@ help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
 	@echo "  Settings of up: HOST, PORT, TOOLBENCH_BASE, ALLOWED_HOSTS, WORKERS, LOCAL_MODEL=0, DATABASE_URL, REDIS_URL"
 
+up: export TOOLBENCH_STARTED_AT := $(shell date +%s)
 up: run-environment  ## Start everything and print a link to sign in; Ctrl-C stops it
 	@exec $(BIN)/python -m toolbench.running up
 

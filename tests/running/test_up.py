@@ -46,6 +46,7 @@ class Up:
         self.port = _free_port()
         self.environment = {**os.environ, "TOOLBENCH_VAR": str(self.var), "PORT": str(self.port), "LOCAL_MODEL": "0"}
         self.environment["TOOLBENCH_SILENT_SECONDS"] = "20"
+        self.environment["TOOLBENCH_STARTED_AT"] = str(time.time() - 5000)  # packages were installed for so long
         for name in ("DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "HOST"):
             self.environment.pop(name, None)
         self._out = folder / "out"
@@ -139,6 +140,13 @@ def test_the_printed_link_leads_to_the_first_page(up: Up) -> None:
 
     assert link is not None
     assert _follow(link[0]) == f"http://127.0.0.1:{up.port}/"
+
+
+def test_up_counts_from_the_start_of_the_command(up: Up) -> None:
+    found = re.search(r"It took (\d+) s from the start of the command", up.said)
+
+    assert found is not None
+    assert int(found[1]) >= 5000
 
 
 def test_another_link_can_be_had_while_it_runs(up: Up) -> None:

@@ -26,7 +26,24 @@ _PATIENCE_SECONDS = 120
 _LEFTOVER_SECONDS = 30
 _HEARTBEATS_EVERY = 5.0
 _TICK = 0.1
+_LONGEST_PREPARATION = 24 * 3600.0
 _SERVERS = frozenset({"postgres", "valkey"})
+
+
+def seconds_before(environment: Mapping[str, str], now: float) -> float:
+    """Return for how many seconds `make up` ran before this process, installing packages among them.
+
+    Args:
+        now: seconds since the epoch, as the Makefile's TOOLBENCH_STARTED_AT.
+
+    Returns:
+        0 where the environment does not say, or says something implausible, as after a change of the clock.
+    """
+    try:
+        seconds = now - float(environment.get("TOOLBENCH_STARTED_AT", ""))
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds <= _LONGEST_PREPARATION else 0.0
 
 
 class Stopped(Exception):
@@ -37,7 +54,7 @@ class Start:
     """One life of `make up`, from the first check to the last process stopped."""
 
     def __init__(self, choices: Choices, places: Places) -> None:
-        self._began = time.monotonic()
+        self._began = time.monotonic() - seconds_before(os.environ, time.time())
         self._choices = choices
         self._places = places
         self._asked_to_stop = 0
@@ -130,7 +147,8 @@ class Start:
 
     def _greet(self, link: str) -> None:
         seconds = time.monotonic() - self._began
-        say(f"\nToolbench is ready after {seconds:.0f} s at {self._choices.base}/")
+        say(f"\nToolbench is ready at {self._choices.base}/")
+        say(f"It took {seconds:.0f} s from the start of the command.")
         say(f"Sign in (one use, within 24 hours): {link}")
         say("Worker and local model follow. Ctrl-C stops everything; data stays in var/.\n")
         if self._choices.listens_everywhere and not self._choices.allowed_hosts:

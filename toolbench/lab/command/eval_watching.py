@@ -14,7 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Run
 
-_WORDS = {"passed": "passed", "failed": "failed", "infra": "infrastructure", "running": "running"}
+_WORDS = {
+    "passed": "passed",
+    "failed": "failed",
+    "infra": "infrastructure",
+    "cancelled": "cancelled",
+    "running": "running",
+}
 
 
 @dataclass(slots=True)
@@ -62,7 +68,7 @@ class RunBar:
 def run_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunBar]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=silent) as progress:
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:
         bar = RunBar(run, progress, progress.add_task(f"Run {run.pk}", total=run.trial_count, words=""))
         yield bar
         bar.look()

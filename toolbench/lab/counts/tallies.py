@@ -91,6 +91,11 @@ class Tally:
         return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
 
     @property
+    def finished(self) -> int:
+        """Trials that came to an end of their own, not applicable ones included; cancelled ones are none of them."""
+        return self.done - self.cancelled
+
+    @property
     def dots(self) -> Mapping[str, int]:
         return {
             "pass": self.passed,

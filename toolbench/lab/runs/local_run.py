@@ -68,8 +68,13 @@ class LocalBox:
     intent: tuple[Way, ...] = ()
     done: int = 0
     total: int = 0
+    cancelled: int = 0  # of those done
     left_low: float | None = None
     left_high: float | None = None
+
+    @property
+    def finished(self) -> int:
+        return self.done - self.cancelled
 
     @property
     def polls(self) -> bool:
@@ -144,6 +149,7 @@ def get_local_box() -> LocalBox:
         intent=intent,
         done=done,
         total=total,
+        cancelled=sum(way.tally.cancelled for way in every),
         left_low=low,
         left_high=high,
     )

@@ -1,10 +1,9 @@
 """What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
 
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, Min
-from django.utils import timezone
 
 from toolbench.engine.policy.optional_parameters import differs_without
 from toolbench.evals.statistics.stopping import Until
@@ -14,22 +13,12 @@ from toolbench.lab.counts.rates import Rate
 from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.counts.times import Times, cell_times, merged
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.runs.run_times import Pace, get_pace, seconds_with_trials
 from toolbench.lab.runs.until import DECIDED
 from toolbench.lab.traces.trial_filter import TrialFilter
 
-PACE_WINDOW = timedelta(minutes=3)
 GROUPS = 20
 TARGET = 90
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """`per_minute` over the last minutes, None before two trials have finished; seconds left, with a range."""
-
-    per_minute: float | None = None
-    left: float | None = None
-    left_low: float | None = None
-    left_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +84,8 @@ class FailureGroup:
 class RunPage:
     run: Run
     live: bool  # it goes on, or trials of a paused one are still in flight
-    took: float | None  # seconds from start to end, None before it
+    took: float | None  # seconds from launch to end, None before it
+    ran: float | None  # seconds with a trial under way, None before the end
     tally: Tally
     pace: Pace
     lines: tuple[ConfigLine, ...]
@@ -129,8 +119,8 @@ class RunPage:
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Seven queries while the run goes on, else six; none reads what was frozen. Raises Run.DoesNotExist for an unknown
-    run."""
+    """Eight queries while the run goes on or when it has ended, else seven; none reads what was frozen. Raises
+    Run.DoesNotExist for an unknown run."""
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
@@ -143,8 +133,9 @@ def get_run_page(run_id: int) -> RunPage:
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.moves for cell in cells),
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
+        ran=seconds_with_trials(run) if run.finished_at else None,
         tally=whole,
-        pace=_pace(run, whole),
+        pace=get_pace(run, whole),
         lines=tuple(
             _line(config, group, [(cell, times[cell.pk]) for cell in some], target)
             for config, group, some in in_configs_and_groups(configs, cells)
@@ -208,26 +199,6 @@ def _scenario_line(cell: Cell, times: Times, target: float) -> ScenarioLine:
     counts = tally([cell])
     decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
     return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
-
-
-def _pace(run: Run, whole: Tally) -> Pace:
-    """Rate of finishing in the last minutes. The time left assumes that it holds; the range, that it is off by two
-    standard errors of a Poisson count. Only a run that goes on has a pace."""
-    if run.state != Run.State.RUNNING:
-        return Pace()
-    since = timezone.now() - PACE_WINDOW
-    recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
-    found = recent.aggregate(count=Count("pk"), first=Min("started_at"))
-    count, waiting = found["count"], whole.queued + whole.running
-    if count < 2 or not found["first"]:
-        return Pace()
-    seconds = max((timezone.now() - max(found["first"], since)).total_seconds(), 0.001)
-    spread = 2 * count**0.5
-    fast, slow = (count + spread) / seconds, max(count - spread, 0.5) / seconds
-    pace = Pace(per_minute=60 * count / seconds)
-    if not waiting:
-        return pace
-    return replace(pace, left=waiting * seconds / count, left_low=waiting / fast, left_high=waiting / slow)
 
 
 def _groups(run: Run) -> tuple[FailureGroup, ...]:

@@ -51,12 +51,11 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """GET /runs/ID/; htmx asks for the live part alone while it goes on. ?config= and ?scenario= choose the settings
     shown below it."""
     try:
-        context: dict[str, object] = {"page": get_run_page(run_id)}
+        context: dict[str, object] = {"page": get_run_page(run_id), "forecast": forecast_rest(run_id)}
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
     if not wants_part(request):
-        context |= {"judging": get_judging_state(run_id), "forecast": forecast_rest(run_id)}
-        context["private_cases"] = private_cases(run_id)
+        context |= {"judging": get_judging_state(run_id), "private_cases": private_cases(run_id)}
         context["frozen"] = get_frozen_settings(
             run_id, config=request.GET.get("config", ""), scenario=request.GET.get("scenario", "")
         )
