@@ -17,6 +17,8 @@ from tests.lab.bundles.bundles import zipped
 from toolbench.lab.bundles import inspect_steps, planting
 from toolbench.lab.bundles.inspect_logs import START
 from toolbench.lab.bundles.opening import ImportRefused
+from toolbench.lab.counts.retries import TRIAL_COUNTS, with_retry_counts
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.imports.importing import import_run
 from toolbench.lab.models import Run
 from toolbench.lab.traces.trace import get_trace
@@ -92,6 +94,14 @@ def test_samples_are_trials_judged_by_their_own_scores() -> None:
     assert (trials[0].cached_tokens, trials[0].reasoning_tokens) == (4, 1)
     assert trials[1].sentence == "The scorer match said I: wrong day"
     assert run.cells.get().scenario == "inspect_book_a_table"
+
+
+@pytest.mark.parametrize("fields", [{}, {"events": []}, {"events": [MODEL | {"error": "429"}]}])
+def test_import_log_leaves_retries_unknown(fields: dict[str, Any]) -> None:
+    run = logged(archive(sample(1, **fields)))
+    assert tally(run.cells.all()).plain_retries is None
+    (row,) = with_retry_counts(run.trials.all())
+    assert {getattr(row, name) for name in TRIAL_COUNTS} == {None}
 
 
 def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_back() -> None:

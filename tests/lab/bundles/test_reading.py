@@ -14,6 +14,7 @@ from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
 from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.lab.bundles.opening import Caps, ImportRefused
 from toolbench.lab.bundles.reading import import_bundle
+from toolbench.lab.counts.tallies import tally
 from toolbench.lab.counts.times import cell_times, merged
 from toolbench.lab.first_page import get_first_page
 from toolbench.lab.matrix.matrix import get_matrix
@@ -257,3 +258,41 @@ def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch
     assert (kept.sentence, bytes(kept.final_text)) == (f"It said {'*' * len(key)}.", b"*" * len(key))
     body = kept.steps.get(body__response=b"*" * len(key)).body
     assert key not in bytes(body.facts).decode()
+
+
+def limited_run() -> Run:
+    """A trial with one answer of 429, sent again after 750 ms."""
+    run = make_run()
+    trial = make_trial(make_cell(make_config(run)), retries=1)
+    make_step(trial, status=429, ok=False, error_code="rate_limited")
+    make_step(trial, status=200, attempt=2, backoff_ms=750.0)
+    recompute_all()
+    return run
+
+
+def counted_retries(run: Run) -> dict[str, int | float] | None:
+    return tally(run.cells.all()).plain_retries
+
+
+@pytest.mark.django_db
+def test_import_of_older_bundle_counts_retries_from_steps() -> None:
+    run = limited_run()
+    members = members_of(bundle_of(run)[0])
+    statistics = json.loads(members["statistics.json"])
+    for cell in statistics["cells"]:
+        assert cell.pop("refused_and_sent_again") == counted_retries(run)  # bundles of before do not have it
+    copy = imported(resealed(members | {"statistics.json": json.dumps(statistics).encode()}))
+    counted = counted_retries(copy)
+    assert counted == counted_retries(run)
+    assert counted is not None
+    assert (counted["answers_429"], counted["backoff_ms"]) == (1, 750.0)
+
+
+@pytest.mark.django_db
+def test_import_of_steps_without_status_makes_retries_unknown() -> None:
+    members = members_of(bundle_of(limited_run())[0])
+    trial = json.loads(members["evidence/trials/000001.json"])
+    for one in trial["steps"]:
+        one["step"].pop("status")
+    copy = imported(resealed(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
+    assert counted_retries(copy) is None

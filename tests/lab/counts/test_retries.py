@@ -1,17 +1,29 @@
 """Answers of 429 and 5xx, retries and back-off are counted as the server counted them, over real HTTP."""
 
+import json
 import random
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import launched, plays_well, scripted_model, work
+from toolbench.lab.command.eval_text import run_lines
+from toolbench.lab.comparisons.compare_export import export_comparison
+from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.counts.export_table import ExportTable
 from toolbench.lab.counts.metrics import METRICS, Counted, rate_for, value_of
 from toolbench.lab.counts.retries import HAD, count_retries
 from toolbench.lab.counts.tallies import tally
+from toolbench.lab.decisions.decide_query import DecideQuery
+from toolbench.lab.decisions.records import export_record, save_record
+from toolbench.lab.matrix.matrix_export import export_matrix
+from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.reports.report import report_files
+from toolbench.lab.reports.trials_export import export_trials
 from toolbench.lab.traces.trial_filter import TrialFilter, matching
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
 
@@ -77,6 +89,65 @@ def test_count_retries_of_trials_equals_cells(limited: tuple[Run, Counter[int]])
         assert found[cell.scenario].retries == cell.retries
         assert found[cell.scenario].trials_429 == cell.trials_429
         assert found[cell.scenario].backoff_ms == pytest.approx(cell.backoff_ms)
+
+
+def table_rows(table: ExportTable) -> list[dict[str, Any]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def test_exports_of_rate_limited_run_equal_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, sent = limited
+    trials = table_rows(export_trials(run.pk))
+    assert sum(row["answers_429"] for row in trials) == sent[429]
+    assert sum(row["answers_5xx"] for row in trials) == sent[503]
+    assert sum(row["retries_all"] for row in trials) == sent[429] + sent[503]
+    (row,) = table_rows(export_matrix(MatrixQuery(scope="runs", runs=(run.pk,))))
+    tools = tally(run.cells.filter(control=False))
+    assert (row["answers_429_ok"], row["answers_5xx_ok"]) == (tools.answers_429, tools.answers_5xx)
+    assert (row["retried_ok"], row["retried_of"]) == (tools.retries, tools.requests)
+    assert row["backoff_ms"] == pytest.approx(tools.backoff_ms)
+
+
+def test_report_of_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, sent = limited
+    files = {name: content for name, content in report_files(run.pk)}
+    trials = [json.loads(content)["toolbench"] for name, content in files.items() if "__trial_" in name]
+    assert sum(trial["answers_429"] for trial in trials) == sent[429]
+    (model,) = json.loads(files["summary.json"])["models"]
+    overall = model["toolbench"]["rates"]["overall"]["retries"]
+    assert (overall["answers_429"], overall["answers_5xx"]) == (sent[429], sent[503])
+    head, _, row = [line for line in files["matrix.md"].decode().splitlines() if line.startswith("|")]
+    shown = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert (shown["answers of 429"], shown["answers of 5xx"]) == (str(sent[429]), str(sent[503]))
+
+
+def test_compare_export_of_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    config = make_config(make_run(), model_name="other")
+    for scenario in ("happy_path", "type_error_recovery"):
+        make_step(make_trial(make_cell(config, scenario)), status=200)
+    recompute_all()
+    query = CompareQuery(a={"run": str(run.pk)}, b={"config": str(config.pk)})
+    whole = next(row for row in table_rows(export_comparison(query)) if row["what"] == "whole")
+    tools = tally(run.cells.filter(control=False))
+    assert (whole["first_answers_429"], whole["second_answers_429"]) == (tools.answers_429, 0)
+    assert (whole["first_retries"], whole["second_retries"]) == (tools.retries, 0)
+
+
+def test_decide_record_keeps_retries(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    record = save_record(DecideQuery(scope="runs", runs=(run.pk,)), owner=None)
+    tools = tally(run.cells.filter(control=False))
+    assert table_rows(export_record(record))[0]["answers_429"] == tools.answers_429
+    del record.evidence[0]["retries"]  # as records of before
+    assert table_rows(export_record(record))[0]["answers_429"] is None
+
+
+def test_run_lines_of_eval_name_answers_of_429(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    tools = tally(run.cells.filter(control=False))
+    said = " ".join(run_lines(run, each_cell=False))
+    assert f"{tools.answers_429} answers of 429, {tools.answers_5xx} of 5xx, {tools.retries} sent again" in said
 
 
 def a_cell() -> Cell:

@@ -137,6 +137,7 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
         "added_by_hand": counts.added_by_hand,
         "measured_while_saturated": counts.saturated,
         **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
+        "refused_and_sent_again": counts.plain_retries,
         "cost": counts.cost,
         "p50_ms": p50 and p50.value,
         "p95_ms": p95.value if p95 and p95.n >= MIN_ANSWERS_OF_OLD_P95 else None,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from toolbench.lab.counts.rates import Rate
-from toolbench.lab.counts.tallies import tally
+from toolbench.lab.counts.tallies import Tally, tally
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.planning.run_request import Plan
 from toolbench.lab.runs.until import DECIDED
@@ -40,9 +40,20 @@ def run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
     for name, some in packs.items():
         sums = tally(some)
         yield f"{name}: {rates_text(sums.given_an_answer(), sums.delivered())}"
+        if sums.had_retries:
+            yield f"  {_retries(sums)}"
     for cell in cells if each_cell else ():
         sums = tally([cell])
         yield f"  {cell_name(cell)}: {rates_text(sums.given_an_answer(), sums.delivered())}{_decided(cell)}"
+
+
+def _retries(sums: Tally) -> str:
+    if not sums.retries_known:
+        return "answers of 429 and 5xx: unknown"
+    return (
+        f"{_many(sums.answers_429, 'answer')} of 429, {sums.answers_5xx:,} of 5xx, "
+        f"{sums.retries:,} sent again after {sums.backoff_ms / 1000:.1f} s of back-off"
+    )
 
 
 def _decided(cell: Cell) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Aggregate, Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, When
+from django.db.models.functions import Coalesce
 
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.models.trials import NOTED_STEP
@@ -53,6 +54,8 @@ RETRY_SUMS = {
     "trials_without_status": "count(*) FILTER (WHERE noted.without_status)",
 }
 
+TRIAL_COUNTS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
+
 
 @dataclass(frozen=True, slots=True)
 class Retries:
@@ -87,6 +90,27 @@ def with_steps(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
     if not had:
         return trials
     return trials.filter(Exists(Step.objects.filter(NOTED_STEP & HAD[had], trial=OuterRef("pk"))))
+
+
+def with_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+    """Add the columns TRIAL_COUNTS to these trials, over all executions; None where they are not known."""
+    noted = Step.objects.filter(NOTED_STEP, trial=OuterRef("pk")).order_by()
+    unknown = Exists(noted.filter(_UNREADABLE)) | Q(requests=0, outcome__in=("pass", "fail"))
+    found: dict[str, Aggregate] = {
+        "answers_429": Count("pk", filter=HAD["429"]),
+        "answers_5xx": Count("pk", filter=HAD["5xx"]),
+        "retries_all": Count("pk", filter=HAD["retry"]),
+        "backoff_ms_all": Sum("backoff_ms"),
+    }
+    return trials.annotate(
+        **{
+            name: Case(
+                When(unknown, then=None),
+                default=Coalesce(Subquery(noted.values("trial").annotate(found=what).values("found")), zero),
+            )
+            for (name, what), zero in zip(found.items(), (0, 0, 0, 0.0), strict=True)
+        }
+    )
 
 
 def count_retries(trials: QuerySet[Trial]) -> Mapping[str, Retries]:

@@ -128,6 +128,12 @@ class Tally:
         return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
+    def plain_retries(self) -> dict[str, int | float] | None:
+        """Return the counts of retries for a file; None where they are not known."""
+        names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
+        return {name: getattr(self, name) for name in names} if self.retries_known else None
+
+    @property
     def had_retries(self) -> bool:
         """Return whether a page has something to say of retries: one was counted, or they are not known."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)

@@ -18,10 +18,11 @@ from toolbench.lab.models import DecisionRecord
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.plain_text import plain
 
+_RETRIES = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # records of before do not know them
 COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
-    "simulated", "missing_trials",
+    "simulated", "missing_trials", *_RETRIES,
 )  # fmt: skip
 FEWEST = "none qualifies"
 
@@ -168,6 +169,7 @@ def _frozen(row: DecideRow) -> dict[str, Any]:
         "scenarios": list(found.scenarios),
         "settings": found.settings,
         "cautions": list(found.cautions),
+        "retries": found.tally.plain_retries,
     }
 
 
@@ -191,5 +193,5 @@ def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...
         row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
-        row["simulated"], row.get("missing_trials"),
+        row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRIES),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from django.db.models import Prefetch
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.counts.cells import bring_up_to_date
+from toolbench.lab.counts.retries import with_retry_counts
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.reports.pieces import Written, in_pieces
 from toolbench.lab.reports.report_findings import Quirks, findings, findings_json
@@ -122,6 +123,7 @@ def _trials(run: Run) -> Iterator[Trial]:
     """Finished trials by configuration, repeat and scenario, with their steps and bodies, some at a time."""
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
+    done = with_retry_counts(done)
     ordered = done.order_by("config__position", "index", "cell__position")
     return with_bodies(ordered.iterator(chunk_size=_TRIALS_AT_ONCE))
 

@@ -8,6 +8,7 @@ from toolbench.evals.statistics import parity_percentile
 from toolbench.evals.statistics.quantile_texts import write_quantile
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.groups import in_groups
+from toolbench.lab.counts.tallies import Tally
 from toolbench.lab.counts.times import Times, cell_times, merged
 from toolbench.lab.matrix.matrix_export import SEVEN
 from toolbench.lab.models import Cell, Run
@@ -15,6 +16,7 @@ from toolbench.lab.reports.report_findings import Finding
 from toolbench.lab.reports.report_rates import ConfigRates, rates_of
 from toolbench.lab.reports.report_summary import ConfigReport
 
+RETRIES = ("answers of 429", "answers of 5xx", "retries", "back-off, s")
 OURS = (
     "provider",
     "strategy",
@@ -28,10 +30,11 @@ OURS = (
     "control, given an answer",
     "control, delivered",
     "not applicable",
+    *RETRIES,
     "tools, p50",
     "tools, p95",
 )
-_NUMBERS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable"}
+_NUMBERS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRIES}
 SIMULATED = "**Simulated.** The models are personas with published true rates: nothing here was measured on a real one."
 NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
@@ -39,6 +42,7 @@ NOTES = (
     "Given an answer leaves infrastructure and our own deadline out; delivered counts them as failures. In brackets "
     "the percentage and its interval (Wilson 95 % unless it says always valid): it speaks of further repeats of these "
     "scenarios only.",
+    "Answers of 429 and 5xx, retries and back-off are those of all trials, every execution included.",
     "The last two columns are the trial without queue, infrastructure left out: the value, its distribution-free 95 % "
     "bounds (open where there are too few answers for one) and the number of answers.",
     "A failed control is prompt brittleness, not a lack of tool calling.",
@@ -117,8 +121,17 @@ def _ours(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     parts = (rates.overall, rates.tools, rates.control)
     both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
-    quantiles = (write_quantile(times.p50), write_quantile(times.p95))
-    return [*map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable), *quantiles]
+    return [
+        *map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable),
+        *_retries(rates.overall), write_quantile(times.p50), write_quantile(times.p95),
+    ]  # fmt: skip
+
+
+def _retries(counts: Tally) -> list[str]:
+    if not counts.retries_known:
+        return ["unknown"] * len(RETRIES)
+    seconds = written(counts.backoff_ms / 1000, 1)
+    return [str(counts.answers_429), str(counts.answers_5xx), str(counts.retries), seconds]
 
 
 def cell(text: str) -> str:

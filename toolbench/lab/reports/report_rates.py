@@ -32,6 +32,7 @@ class ConfigRates:
                 "not_applicable": sums.not_applicable,
                 "cancelled": sums.cancelled,
                 "distinct_answers": sums.distinct,
+                "retries": sums.plain_retries,
             }
             for name, sums in parts.items()
         }

@@ -11,6 +11,7 @@ from toolbench.engine.policy.policy import Policy, policy_json, resolve
 from toolbench.evals.evidence import TAG_TRANSFORM
 from toolbench.lab.counts.cells import COUNTS
 from toolbench.lab.counts.rates import rounded
+from toolbench.lab.counts.retries import TRIAL_COUNTS
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.reports.report_json import read_object, read_text
@@ -94,6 +95,7 @@ _COLUMNS = (
     "left_out",
     "label",
     "note",
+    *TRIAL_COUNTS,
 )
 
 
@@ -122,7 +124,7 @@ class TrialWriter:
     _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
 
     def report(self, trial: Trial) -> TrialReport:
-        """`trial` comes with its configuration, and with its steps and their bodies prefetched."""
+        """`trial` comes with its configuration and TRIAL_COUNTS, and with its steps and their bodies prefetched."""
         label = self.labels[trial.config_id]
         steps = read_steps(trial)
         name = f"{label.file}__{safe(trial.scenario)}__trial_{trial.index:02d}.json"

@@ -3,6 +3,7 @@
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.counts.cells import COUNTS, bring_up_to_date
 from toolbench.lab.counts.export_table import ExportTable
+from toolbench.lab.counts.retries import TRIAL_COUNTS, with_retry_counts
 from toolbench.lab.counts.times import cell_times, times_json
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.reports.report import ReportRefused
@@ -30,7 +31,7 @@ _COLUMNS = (
     "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
-    "left_out",
+    "left_out", *TRIAL_COUNTS,
 )  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def export_trials(run_id: int) -> ExportTable:
     if run is None:
         raise ReportRefused(f"There is no run {run_id}.")
     notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
-    rows = Trial.objects.filter(run=run).order_by("position").values_list(*_COLUMNS)
+    rows = with_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
     columns = tuple(_NAMES.get(name, name) for name in _COLUMNS)
     return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_times(run))
 

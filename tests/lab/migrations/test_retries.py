@@ -1,0 +1,43 @@
+"""An older database is brought up to date: retries are unknown until its stored steps are counted."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import call_command
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from toolbench.lab.counts.tallies import tally
+from toolbench.lab.models import Cell
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def older() -> Iterator[None]:
+    """The schema before retries were counted; whatever happens, the newest one comes back."""
+    call_command("migrate", "lab", "0017", verbosity=0)
+    yield
+    call_command("migrate", "lab", verbosity=0)
+
+
+def limited_cell() -> Cell:
+    cell = make_cell(make_config(make_run()))
+    trial = make_trial(cell, retries=1, requests=2)
+    make_step(trial, status=429, ok=False, error_code="rate_limited")
+    make_step(trial, status=200, attempt=2, backoff_ms=750.0)
+    recompute_all()
+    return cell
+
+
+def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.FixtureRequest) -> None:
+    cell = limited_cell()
+    request.getfixturevalue("older")
+
+    call_command("migrate", "lab", verbosity=0)
+
+    cell.refresh_from_db()
+    assert (cell.stale, tally([cell]).retries_known) == (True, False)
+    recompute_all()
+    cell.refresh_from_db()
+    assert (cell.answers_429, cell.trials_429, cell.retries, cell.backoff_ms) == (1, 1, 1, 750.0)
+    assert tally([cell]).retries_known
