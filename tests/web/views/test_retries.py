@@ -11,7 +11,7 @@ from toolbench.lab.counts.cells import recompute_at_once
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
-LINK = re.compile(r'<a href="(/trials/\?[^"]*had=[^"]*)">([\d,]+) trials?</a>')
+LINK = re.compile(r'href="(/trials/\?[^"]*had=[^"]*)">([\d,]+) trials?')
 SAYS = "4 answers of 429"
 
 
@@ -75,4 +75,4 @@ def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> No
     recompute_at_once(run.cells.values_list("pk", flat=True))
     for metric in ("answers_429", "retried", "backoff"):
         text = owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}").content.decode()
-        assert '<span class="muted">unknown</span>' in text
+        assert ">unknown<" in text

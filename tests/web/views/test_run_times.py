@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -9,6 +10,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab.models import Run
+from toolbench.running.places import ROOT
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -85,3 +87,10 @@ def test_show_live_part_renews_the_forecast_and_has_one_time_left(owner_client: 
         assert "when this page was loaded" not in said
         still_to_come = said[said.index("What is still to come") :]
         assert "Time " not in still_to_come.partition("From your own history")[0]
+
+
+@pytest.mark.parametrize("path", sorted(Path(ROOT, "templates").rglob("*.html")), ids=lambda path: path.name)
+def test_template_writes_no_count_of_done_trials_with_cancelled_ones(path: Path) -> None:
+    """`Tally.done` holds cancelled trials: a page writes `finished` and what was cancelled."""
+    said = re.sub(r'[\w-]+="[^"]*"', "", path.read_text())  # attributes may say how far a bar is
+    assert not re.search(r"\btally\.done\b", re.sub(r"\{%.*?%\}", "", said))

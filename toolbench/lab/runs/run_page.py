@@ -176,7 +176,7 @@ def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target
     control = tally(cell for cell, _ in cells if cell.control)
     tools = tally(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
-    counted = next((cell for cell in cells if not cell.control), cells[0])
+    counted = next((cell for cell, _ in cells if not cell.control), cells[0][0])
     return ConfigLine(
         config=config,
         group=group,
