@@ -73,7 +73,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("failures/codes/", failures.codes, name="failure-codes"),
     path("latency/", latency.show, name="latency"),
     path("decide/", decide.show, name="decide"),
-    path("decide/more/", decide.more, name="decide-more"),
     path("decide/recommendations/", recommendations.show, name="recommendations"),
     path("decide/settings/<int:config_id>/", settings.show, name="settings"),
     path("decide/settings/<int:config_id>/<str:file>", settings.download, name="settings-file"),

@@ -81,14 +81,14 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     assert "straight passes" not in text
     assert "Plan 32 more trials" in text
     asked = {"scope": "demo", "want": "fastest", "success": "90", "within": "20"}
-    planned = owner_client.post("/decide/more/", asked)
+    planned = owner_client.post("/decide/", asked)
     newest = Run.objects.latest("pk")
     assert planned["Location"] == f"/runs/{newest.pk}/"
     assert newest.trials.count() == 32
     shown = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
     assert f'href="/runs/{newest.pk}/">run {newest.pk}</a>' in shown
     assert "Plan 32 more trials" not in shown
-    again = owner_client.post("/decide/more/", asked, follow=True).content.decode()
+    again = owner_client.post("/decide/", asked, follow=True).content.decode()
     assert "Nothing was planned. No trials are missing now" in again
     assert Run.objects.latest("pk") == newest
 
@@ -101,11 +101,11 @@ def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
     asked = {"want": "fastest", "success": "90", "within": "20"}
-    page = owner_client.post("/decide/more/", asked).content.decode()
+    page = owner_client.post("/decide/", asked).content.decode()
     assert "Confirm paid requests" in page
     assert Run.objects.count() == 1
     agreed = page.partition('name="agreed" value="')[2].partition('"')[0]
-    assert owner_client.post("/decide/more/", {**asked, "agreed": agreed})["Location"].startswith("/runs/")
+    assert owner_client.post("/decide/", {**asked, "agreed": agreed})["Location"].startswith("/runs/")
 
 
 def test_cheapest_without_a_price_says_where_to_enter_one(owner_client: Client) -> None:

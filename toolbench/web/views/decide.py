@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods
 
 from toolbench.lab.decisions.decide_page import get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery
@@ -17,18 +17,19 @@ from toolbench.web.owners import owner_of
 from toolbench.web.pages import page
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @with_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /decide/. The address holds scope, rule and filter."""
+    """GET: the decision; the address holds scope, rule and filter. POST: plan the trials that it misses."""
+    if request.method == "POST":
+        return _plan(request)
     shown = get_decide_page(DecideQuery.from_query(request.GET))
     context = {"page": shown, "query": shown.query, "chart": decide_chart(shown), "offer": get_offer(shown)}
     return page(request, "decide/show.html", context)
 
 
-@require_POST
-def more(request: HttpRequest) -> HttpResponse:
-    """Plan the missing trials of a decision. What may have to be paid for is asked about first."""
+def _plan(request: HttpRequest) -> HttpResponse:
+    """What may have to be paid for is asked about first."""
     query = DecideQuery.from_query(request.POST)
     try:
         run = plan_more(query, owner=owner_of(request), agreed=whole_number(request.POST.get("agreed", "")) or 0)
