@@ -174,6 +174,7 @@ def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> No
     for seed in range(30):
         now, before = scenario.draw(seed), scenarios.find(scenario.slug, 1).draw(seed)
         assert (now.version, before.version) == (2, 1)
+        assert (now.prompt_version, before.prompt_version) == ("2", "1")
         assert (now.values, now.tools, now.user_text, now.layer) == (
             before.values,
             before.tools,

@@ -36,7 +36,7 @@ def test_the_totals_are_those_of_the_case_study(published: Published) -> None:
 
 def test_published_page_shows_every_published_category(published: Published, admin_client: Client) -> None:
     page = admin_client.get("/matrix/?scope=published").content.decode()
-    rows = dict(re.findall(r'<tr id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
+    rows = dict(re.findall(r'id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
     assert len(rows) == 29
     shown = {row.key: [f"{name} x{count}" in rows[row.key] for name, count in row.categories] for row in published.rows}
     assert all(all(found) for found in shown.values())

@@ -64,6 +64,7 @@ class StateScenario:
             tools=tuple(draw.shuffled([*state_tools(), *(tool for tool, _ in others.values())])),
             layer=dict(self.layer),
             values={**values, "answers": {name: answer for name, (_, answer) in others.items()}},
+            prompt_version=str(version),
         )
 
     def due(self, instance: Instance) -> Due:
