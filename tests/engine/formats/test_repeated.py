@@ -11,7 +11,17 @@ from toolbench.engine.formats.registry import FORMATS
 
 TAGGED = {
     *("qwen3_coder", "seed_oss", "glm45", "glm47", "longcat", "k2_horizon", "hunyuan_v3"),
-    *("deepseek_v32", "deepseek_v4", "deepseek_v41", "step3", "kimi_k3", "minimax_m2", "minimax_m3", "dots"),
+    *(
+        "deepseek_v32",
+        "deepseek_v4",
+        "deepseek_v41",
+        "step3",
+        "kimi_k3",
+        "minimax_m2",
+        "minimax_m3",
+        "minicpm5",
+        "dots",
+    ),
     *("command4", "anthropic_xml", "anthropic_invoke"),
 }
 ARRAY = {"type": "array", "items": {"type": "string"}}
