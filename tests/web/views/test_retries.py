@@ -24,7 +24,7 @@ def run() -> Run:
         for scenario, refused in (("happy_path", (2, 1)), ("type_error_recovery", (1, 0)), ("chat_only", (1,))):
             cell = make_cell(config, scenario)
             for times in refused:
-                trial = make_trial(cell)
+                trial = make_trial(cell, retries=times if limited else 0)
                 for attempt in range(1, times + 1 if limited else 1):
                     backoff_ms = 250.0 if attempt > 1 else 0.0
                     make_step(trial, status=429, ok=False, attempt=attempt, backoff_ms=backoff_ms)
