@@ -9,7 +9,7 @@ _COUNTS = ("answers_429", "answers_5xx", "trials_429", "trials_5xx", "trials_ret
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0017_server_losses"),
+        ("lab", "0018_order_statistics"),
     ]
 
     operations = [

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0017_server_losses"),
+        ("lab", "0019_retries"),
     ]
 
     operations = [

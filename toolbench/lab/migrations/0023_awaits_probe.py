@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0017_server_losses"),
+        ("lab", "0022_refused_parameters"),
     ]
 
     operations = [
