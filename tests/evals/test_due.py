@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.causes.test_classifying import steps
+from tests.evals.causes.wire import steps
 from tests.evals.records import calling, result, right_arguments, saying
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import SchemaError
@@ -95,7 +95,7 @@ def test_one_call_of_a_fixed_tool_is_asked_for_its_one_argument() -> None:
 
 
 def test_a_state_says_that_a_call_is_due_but_not_with_which_arguments() -> None:
-    assert scenarios.find("happy_path").due(scenarios.find("happy_path").draw(0)) == Due(True)
+    assert scenarios.find("happy_path").due(scenarios.find("happy_path").draw(0)) == Due(True, tools=("state_patch",))
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 with them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import JsonObject
+from toolbench.evals.causes.needs import Needs
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.evals.evidence import is_valid
 
@@ -21,20 +22,33 @@ class DueCall:
 @dataclass(frozen=True, slots=True)
 class Due:
     """`call`: whether this instance of the task needs a call at all, None where it does not say. `calls` are those
-    whose right arguments are known; () says nothing of them."""
+    whose right arguments are known; () says nothing of them. `tools` are those that have to be called where the right
+    arguments are not known; `provoked`, `together` and `reply` as in Needs."""
 
     call: bool | None = None
     calls: tuple[DueCall, ...] = ()
+    tools: tuple[str, ...] = ()
+    provoked: tuple[str, ...] = ()
+    together: int = 1
+    reply: bool = False
+
+    @property
+    def needs(self) -> Needs:
+        """What a failed trial's cause is measured against."""
+        tools = self.tools or tuple(one.tool for one in self.calls)
+        known = bool(tools) or self.call is False
+        return Needs(tools if known else None, self.provoked, self.together, self.reply)
 
 
 @dataclass(frozen=True, slots=True)
 class Graded:
     """`call_expected` is None where no tool was offered in any request. `asked` are valid calls whose right arguments
-    are known, `right` those of them that have them."""
+    are known, `right` those of them that have them. `needs` is what the task needs."""
 
     call_expected: bool | None = None
     asked: int = 0
     right: int = 0
+    needs: Needs = field(default_factory=Needs)
 
 
 def grade(steps: Sequence[WireStep], due: Due) -> Graded:
@@ -51,7 +65,7 @@ def grade(steps: Sequence[WireStep], due: Due) -> Graded:
         if met := next((one for one in mine if one.is_met(arguments)), None):
             left.remove(met)
             right += 1
-    return Graded(due.call if offered else None, asked, right)
+    return Graded(due.call if offered else None, asked, right, due.needs)
 
 
 def _valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:

@@ -1,6 +1,6 @@
 """Counts from hand-made steps, each with the denominator of its name."""
 
-from tests.evals.causes.test_classifying import steps
+from tests.evals.causes.wire import steps
 from tests.evals.records import calling, result, saying
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.causes.classifying import occurrences

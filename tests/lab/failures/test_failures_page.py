@@ -121,4 +121,4 @@ def test_a_trial_names_its_cause_and_leads_to_the_table(runs: tuple[Run, Run], o
     trial = runs[0].trials.filter(cause="no_call").get()
     shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
     assert 'href="/failures/codes/#no_call"' in shown
-    assert "The model answered in words and called no tool." in shown
+    assert "The model answered in words where a call was still due." in shown

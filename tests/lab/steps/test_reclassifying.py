@@ -43,8 +43,8 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
         assert {trial.pk: told(trial) for trial in run.trials.all()} == before
         assert len(provider.seen) == sent
     happy, weather = (run.trials.get(scenario=slug) for slug in ("happy_path", "weather"))
-    assert (happy.cause, happy.failed_calls) == ("schema_missing", 2)
-    assert happy.cause_signature == "schema_missing · happy_path · $.ops · turn 1"
+    assert (happy.cause, happy.failed_calls) == ("schema_type", 2)
+    assert happy.cause_signature == "schema_type · happy_path · $.ops · turn 2"
     assert {one["code"] for one in happy.causes} == {"schema_missing", "schema_type"}
     assert (happy.missing_calls, happy.type_calls, happy.answered_turns, happy.good_turns) == (1, 1, 3, 1)
     assert (weather.cause, weather.arguments_asked, weather.arguments_right) == ("task_not_done", 1, 0)
@@ -75,9 +75,9 @@ def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.
     call_command("reclassify", again=True)
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "1 trials looked at by taxonomy version 1, 1 with another cause",
-        "0 trials looked at by taxonomy version 1, 0 with another cause",
-        "1 trials looked at by taxonomy version 1, 0 with another cause",
+        "1 trials looked at by taxonomy version 2, 1 with another cause",
+        "0 trials looked at by taxonomy version 2, 0 with another cause",
+        "1 trials looked at by taxonomy version 2, 0 with another cause",
     ]
 
 

@@ -10,9 +10,9 @@ from toolbench.engine.transforms.registry import TransformKind
 
 TOOL_CALL: TransformKind[list[JsonObject]] = TransformKind("tool_call")
 
-_PARALLEL = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
+PARALLEL = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
 _NAMESPACE = "functions."
-_TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
+TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
 
 @TOOL_CALL.register
@@ -39,7 +39,7 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 
 def _unpacked(call: JsonObject) -> Iterator[JsonObject]:
     name, arguments = _said(call)
-    uses = _tool_uses(arguments) if name in _PARALLEL else []
+    uses = _tool_uses(arguments) if name in PARALLEL else []
     if not uses:
         yield call
     for place, use in enumerate(uses, start=1):
@@ -66,7 +66,7 @@ def _tool_uses(arguments: object) -> list[JsonObject]:
 
 def _with_clean_name(call: JsonObject) -> JsonObject:
     name, _ = _said(call)
-    clean = _TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
+    clean = TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
     if clean == name or not clean:
         return call
     return {**call, "function": {**call["function"], "name": clean}}

@@ -1,17 +1,19 @@
-"""Which causes a trial's steps show, and which of them it failed of. Deterministic: the same steps give the same
-answer, whether they are fresh or stored."""
+"""Which causes a trial's steps show. Deterministic: the same steps give the same answer, whether they are fresh or
+stored. Which of them the trial failed of is said in decisive.py."""
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
-from toolbench.engine.events import End
 from toolbench.engine.messages import Turn
 from toolbench.engine.values import light
-from toolbench.evals.causes.wire_causes import all_causes, mapped
+from toolbench.evals.causes.needs import Needs
+from toolbench.evals.causes.unread_calls import call_in_reasoning, unknown_tool
+from toolbench.evals.causes.wire_causes import all_causes, cause_of_envelope, mapped
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, MESSAGE, has_call_tag
 
+TOOLS_REFUSED = "tools_refused"
 _PLACE = re.compile(r"\[\d+\]")
 
 
@@ -32,12 +34,13 @@ class Occurrence:
 @light(frozen=True, slots=True)
 class Ending:
     """How the trial ended: outcome as in Verdict, engine.End, the verdict's failure class. `call_expected` is None
-    where no tool was offered."""
+    where no tool was offered; `needs` is what the task needs."""
 
     outcome: str
     end: str
     failure_class: str = ""
     call_expected: bool | None = None
+    needs: Needs = field(default_factory=Needs)
 
 
 def occurrences(steps: Sequence[WireStep]) -> tuple[Occurrence, ...]:
@@ -58,26 +61,6 @@ def grouped(found: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
     return tuple(groups.values())
 
 
-def cause_of(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
-    """What a trial that failed, or that the infrastructure ended, failed of; None for any other."""
-    if ending.outcome not in ("fail", "infra"):
-        return None
-    last = steps[-1] if steps else None
-    turn, ordinal = (last.turn, last.ordinal) if last else (0, 0)
-    if named := mapped("classes", ending.failure_class):
-        return Occurrence(named, "$", 0, steps[0].ordinal if steps else 0, mended=False)
-    if last is None:
-        return Occurrence("never_sent", "$", 0, 0, mended=False)
-    if ending.end == End.DEADLINE_EXCEEDED:
-        return Occurrence("deadline_passed", "$", turn, ordinal, mended=False)
-    failed = {step.ordinal for step in steps if isinstance(step, Exchanged) and step.error}
-    ended_by = [one for one in found if one.ordinal in failed] if ending.end == End.PROVIDER_ERROR else []
-    unmended = next((one for one in found if not one.mended), None)
-    if ended_by or unmended:
-        return ended_by[-1] if ended_by else unmended
-    return Occurrence(_of_ending(steps, ending), "$", turn, ordinal, mended=False)
-
-
 def any_place(path: str) -> str:
     """The path with every place in a list left open: `$.ops[3].path` becomes `$.ops[].path`."""
     return _PLACE.sub("[]", path)
@@ -86,20 +69,6 @@ def any_place(path: str) -> str:
 def cause_signature(cause: Occurrence, scenario: str) -> str:
     """What makes failures one cluster: code, scenario, path, turn (counted from 1)."""
     return f"{cause.code} · {scenario} · {any_place(cause.path)[:120]} · turn {cause.turn + 1}"
-
-
-def _of_ending(steps: Sequence[WireStep], ending: Ending) -> str:
-    called = any(step.answer.calls_found for step in steps if isinstance(step, Exchanged) and step.answer)
-    if ending.end == End.MAX_TURNS_EXCEEDED and ending.call_expected and called and _many_turns(steps):
-        return "turns_used_up"
-    if ending.call_expected is False and called:
-        return "needless_call"
-    return "no_call" if ending.call_expected and not called else "task_not_done"
-
-
-def _many_turns(steps: Sequence[WireStep]) -> bool:
-    """A task of one turn ends after it, whatever came of it."""
-    return steps[-1].turn > 0
 
 
 class _Outlook:
@@ -115,8 +84,15 @@ class _Outlook:
         self.answer = answers[-1][0] if answers else -1
         self.word = said[-1] if said else -1
         self.success = good[-1][0] if good else -1
+        self.success_turn = good[-1][1].turn if good else -1
         self.success_of_tool = {step.tool: place for place, step in good}
         self.success_in_turn = {step.turn: place for place, step in good}
+        self.unread_in_turn = {step.turn: place for place, step in ran if step.result.parse_status == "invalid_json"}
+
+    def all_read_in_turn(self, turn: int, place: int) -> bool:
+        """Return whether a call behind `place` in the turn succeeded, and none of them was cut inside its arguments."""
+        succeeded = self.success_in_turn.get(turn, -1) > place
+        return succeeded and self.unread_in_turn.get(turn, -1) < place
 
 
 def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
@@ -125,13 +101,14 @@ def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Occurren
     elif step.answer is not None:
         yield from _of_answer(step, step.answer, place, outlook)
     elif code := _of_error(step):
-        yield Occurrence(code, "$", step.turn, step.ordinal, mended=outlook.answer > place)
+        made_good = outlook.success if code == TOOLS_REFUSED else outlook.answer  # an answer without tools is no call
+        yield Occurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
 
 
 def _of_error(step: Exchanged) -> str:
     if step.error in ("", "cancelled"):
         return ""
-    return "tools_refused" if step.tool_support else mapped("exchange", step.error) or "exchange_failed"
+    return TOOLS_REFUSED if step.tool_support else mapped("exchange", step.error) or "exchange_failed"
 
 
 def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
@@ -142,8 +119,9 @@ def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> 
     if answer.ignored_calls:
         ignored = Occurrence("calls_ignored", CALLS, step.turn, step.ordinal, mended=True, healed=True)
         yield replace(ignored, count=answer.ignored_calls)
-    if answer.finish_reason == CUT and outlook.success_in_turn.get(step.turn, -1) < place:
-        yield Occurrence("cut_by_length", FINISH, step.turn, step.ordinal, acts)
+    if answer.finish_reason == CUT and not outlook.all_read_in_turn(step.turn, place):
+        later = outlook.success_turn > step.turn
+        yield Occurrence("cut_by_length", FINISH, step.turn, step.ordinal, mended=later)
     if not answer.calls_found and not answer.text.strip():
         code = "empty_final" if outlook.first_call < place else "empty_answer"
         yield Occurrence(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
@@ -174,10 +152,12 @@ def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
     """Older or wrong shapes that nobody put right, so that no call was read."""
     if answer.calls_found:
         return
-    if isinstance(answer.message.get("function_call"), dict):
+    if answer.finish_reason == "function_call" or isinstance(answer.message.get("function_call"), dict):
         yield "function_call", f"{MESSAGE}.function_call"
     if isinstance(answer.message.get("tool_calls"), dict):
         yield "calls_not_a_list", CALLS
+    if not answer.text.strip() and (field := call_in_reasoning(answer.message)):
+        yield "call_in_reasoning", f"{MESSAGE}.{field}"
 
 
 def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
@@ -190,12 +170,11 @@ def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
             code = mapped("violations", error.kind) or "schema_other"
             yield Occurrence(code, error.path, step.turn, step.ordinal, mended)
         return
-    codes = [str(error.get("code", "")) for error in result.envelope.errors]
-    known = next((code for name in codes if (code := mapped("envelope", name))), "tool_failed")
+    known = cause_of_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
     if known == "arguments_not_json" and isinstance(result.call.arguments, dict | list):
         known = "arguments_as_object"
     elif known == "arguments_not_json" and not str(result.call.arguments or "").strip():
         known = "arguments_blank"
     if known == "tool_unknown":
-        mended = outlook.success > place
+        known, mended = unknown_tool(result.call.name), outlook.success > place
     yield Occurrence(known, "$", step.turn, step.ordinal, mended)

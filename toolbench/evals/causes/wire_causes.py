@@ -42,6 +42,11 @@ def mapped(column: str, key: str) -> str:
     return _mapping(column).get(key, "")
 
 
+def cause_of_envelope(*error_codes: str) -> str:
+    """Return the cause for a failed call from the error codes in its envelope: the first that the table knows."""
+    return next((code for name in error_codes if (code := mapped("envelope", name))), "tool_failed")
+
+
 @cache
 def _mapping(column: str) -> Mapping[str, str]:
     return {key: row.code for row in all_causes().values() for key in getattr(row, column)}

@@ -1,5 +1,6 @@
 """The calls that were made, set against those that were expected, argument by argument."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +68,21 @@ def checks_of(comparison: Comparison, *, others: bool) -> Iterator[Check]:
 def due(case: OwnCase) -> Due:
     """What the case expects to be called; whether a call is due at all stays open where it only looks at the answer."""
     calls = tuple(DueCall(one.name, partial(_meets, one)) for one in case.expect.calls)
-    return Due(_needs_a_call(case), calls)
+    reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
+    return Due(_needs_a_call(case), calls, tools=(*_names(calls), *_named(case)), reply=reply)
+
+
+def _names(calls: Sequence[DueCall]) -> tuple[str, ...]:
+    return tuple(one.tool for one in calls)
+
+
+def _named(case: OwnCase) -> Iterator[str]:
+    """Yield the tools that only a check names, as often as it wants them."""
+    expected = Counter(one.name for one in case.expect.calls)
+    for row in case.expect.checks:
+        if tool := row.get("called"):
+            yield from [tool] * (row.get("times", 1) - expected[tool])
+        yield from (tool for tool in row.get("before", ()) if not expected[tool])
 
 
 def wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Wrong, ...]]:

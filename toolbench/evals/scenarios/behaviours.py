@@ -15,7 +15,8 @@ OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
 class Behaviour:
     """`demanded`: the task fails without it (with `failure_class` and the sentence `missing`); `asserted`: the case
     study's rule fails without it; `avoidable`: an error to recover from, and doing without it is no failure.
-    `expected`: error codes that belong to it."""
+    `expected`: error codes that belong to it; `provoked`: the causes that it brings about in a trial that goes well;
+    `together`: how many calls have to stand in one message."""
 
     name: str = ""
     seen: Callable[[Ended], bool] | None = None
@@ -24,6 +25,8 @@ class Behaviour:
     asserted: bool = False
     avoidable: bool = False
     expected: tuple[str, ...] = ()
+    provoked: tuple[str, ...] = ()
+    together: int = 1
     failure_class: str = "wrong_state"
     missing: str = ""
     counts: Callable[[Ended], JsonObject] | None = None
@@ -79,6 +82,7 @@ _GUARD = Behaviour(
     seen=lambda ended: saw_error(ended, TOO_LARGE),
     avoidable=True,
     expected=(TOO_LARGE,),
+    provoked=("arguments_too_large",),
     counts=guard_counts,
 )
 
@@ -89,12 +93,14 @@ BEHAVIOURS = {
         asserted=True,
         avoidable=True,
         expected=("ARGUMENT_ERROR",),
+        provoked=("arguments_refused",),
         rule=" A model that never makes the wrong call on purpose has avoided the recovery and passes.",
     ),
     "id_left_out": Behaviour(name="no call passed a workspace_id", seen=id_left_out),
     "ops_refused": Behaviour(
         name="a wrong type of ops was refused",
         seen=ops_refused,
+        provoked=("schema_type",),
         avoidable=True,
         rule=" Sending an array at once avoids the error and passes.",
     ),
@@ -103,6 +109,7 @@ BEHAVIOURS = {
         seen=parallel_turn,
         demanded=True,
         asserted=True,
+        together=2,
         failure_class="not_parallel",
         missing="this message and all later ones hold at most one call; two were asked for.",
         rule=" Two calls must come in one message.",
@@ -114,6 +121,7 @@ BEHAVIOURS = {
         asserted=True,
         avoidable=True,
         expected=(OUTPUT_TOO_LARGE,),
+        provoked=("tool_output_too_large",),
         rule=" A narrow select that never overflows has avoided the error and passes.",
     ),
 }

@@ -58,7 +58,7 @@ class Control:
         )
 
     def due(self, instance: Instance) -> Due:
-        return Due(False)
+        return Due(False, reply=True)
 
     def open(self, instance: Instance) -> Workspace:
         return FixedAnswers({name: answer for name, (_, answer) in distractors().items()})

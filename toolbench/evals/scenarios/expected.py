@@ -80,9 +80,16 @@ def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
     return judging.judge(case)
 
 
-def due(calls: Sequence[JsonObject]) -> Due:
-    """`calls` as in Expected; none of them means that none is due."""
-    return Due(bool(calls), tuple(DueCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in calls))
+def due(expected: Expected, provoked: Sequence[str] = ()) -> Due:
+    """Return what is due; no wanted call means that none is. `provoked` as in Due."""
+    calls = tuple(DueCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in expected.calls)
+    return Due(
+        bool(calls),
+        calls,
+        provoked=tuple(provoked),
+        together=len(calls) if expected.together else 1,
+        reply=bool(expected.reply) or expected.question or not calls,
+    )
 
 
 def first_difference(wanted: Any, given: Any, path: str = "$") -> Difference | None:

@@ -9,6 +9,7 @@ from typing import Any
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import METHODS
+from toolbench.evals.causes.wire_causes import cause_of_envelope
 from toolbench.evals.due import Due
 from toolbench.evals.faults import FaultyAnswers
 from toolbench.evals.scenarios import expected, padding, toolboxes
@@ -79,14 +80,17 @@ class PackScenario:
         )
 
     def due(self, instance: Instance) -> Due:
-        return expected.due(instance.values["calls"])
+        return expected.due(self._expected(instance), self._provoked())
 
     def open(self, instance: Instance) -> Workspace:
         known = {tool.name: {"done": True} for tool in instance.tools}
         return FaultyAnswers({**known, **instance.values["answers"]}, self.faults)
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        wanted = expected.Expected(
+        return expected.judge(instance, ended, self._expected(instance))
+
+    def _expected(self, instance: Instance) -> expected.Expected:
+        return expected.Expected(
             calls=tuple(instance.values["calls"]),
             together=self.together,
             reply=tuple(instance.values["reply"]),
@@ -95,7 +99,12 @@ class PackScenario:
             repeats=bool(self.faults),
             one_turn=self.layer.get("max_turns") == 1,
         )
-        return expected.judge(instance, ended, wanted)
+
+    def _provoked(self) -> tuple[str, ...]:
+        """Return the cause of each fault of a tool, as often as the tool has it."""
+        causes = (cause_of_envelope(code) for code in self.fault_codes)
+        times = (fault.get("times", 1) for fault in self.faults)
+        return tuple(cause for cause, often in zip(causes, times, strict=False) for _ in range(often))
 
 
 def load() -> tuple[PackScenario, ...]:

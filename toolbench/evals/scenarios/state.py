@@ -68,7 +68,8 @@ class StateScenario:
         )
 
     def due(self, instance: Instance) -> Due:
-        return Due(True)
+        behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
+        return Due(True, tools=("state_patch",), provoked=behaviour.provoked, together=behaviour.together)
 
     def open(self, instance: Instance) -> Workspace:
         values = instance.values

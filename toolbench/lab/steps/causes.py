@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.causes.classifying import Ending, Occurrence, cause_of, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classifying import Ending, Occurrence, cause_signature, grouped, occurrences
+from toolbench.evals.causes.decisive import cause_of
 from toolbench.evals.causes.measures import step_counts
 from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.evals.causes.wire_steps import WireStep
@@ -38,7 +39,8 @@ def cause_columns(
 ) -> JsonObject:
     """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
     found = occurrences(steps)
-    ending = Ending(str(trial["outcome"]), str(trial["end"]), str(trial["failure_class"]), graded.call_expected)
+    outcome, end, failure_class = (str(trial[name]) for name in ("outcome", "end", "failure_class"))
+    ending = Ending(outcome, end, failure_class, graded.call_expected, graded.needs)
     cause = cause_of(steps, found, ending)
     return {
         **step_counts(steps, found),

@@ -1,6 +1,6 @@
-"""Steps as the taxonomy reads them, from a drive that is just over and from what is stored."""
+"""Stored steps as the table of causes reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from toolbench.engine.events import ToolResult
@@ -17,13 +17,6 @@ from toolbench.engine.messages import (
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.steps.facts import load
-from toolbench.lab.steps.figures import AnyStep
-from toolbench.providers.recording import ExchangeStep
-
-
-def driven_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
-    """Steps as the driver wrote them down."""
-    return tuple(_driven(step) for step in steps)
 
 
 def stored_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
@@ -41,20 +34,6 @@ def stored_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
 
 
 _COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "finish_reason", "path", "ok")
-
-
-def _driven(step: AnyStep) -> WireStep:
-    if not isinstance(step, ExchangeStep):
-        return Ran(step.ordinal, step.turn, step.result)
-    error = step.error
-    return Exchanged(
-        step.ordinal,
-        step.turn,
-        step.request.tools_sent,
-        step.turn_read,
-        error.code if error else "",
-        bool(error and error.tool_support),
-    )
 
 
 def _stored(step: Step, facts: JsonObject) -> WireStep:

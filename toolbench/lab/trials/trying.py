@@ -15,8 +15,8 @@ from toolbench.evals.judging.judging import without_tools
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.processes.database_thread import DatabaseThread
 from toolbench.lab.steps.causes import cause_columns
+from toolbench.lab.steps.driven_steps import driven_steps
 from toolbench.lab.steps.figures import AnyStep, Drive, signature, spent_columns, trial_columns
-from toolbench.lab.steps.stored_steps import driven_steps
 from toolbench.lab.trials.claiming import ClaimedTrial
 from toolbench.lab.trials.local_servers import MOST_LOSSES, LocalServer
 from toolbench.lab.trials.permits import Permits, TrialGate

@@ -7,6 +7,7 @@ turns they have. What a turn looks like is drawn from seed, persona and turn.
 import math
 import random
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from toolbench.engine.messages import JsonObject
@@ -58,30 +59,39 @@ class Refusals:
         return True
 
 
-def answer(body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice = CHAT) -> Answer:
-    """What the persona answers to a body, in the shape in which it is spoken to."""
+def answer(
+    body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice = CHAT, beside: Sequence[Persona] = ()
+) -> Answer:
+    """Return what the persona answers to a body, in the shape in which it is spoken to. It has the drifts of the
+    personas `beside` it as well, each with that persona's own rate, places and chance."""
+    cast = (persona, *beside)
+    older = any(one.drift == ONLY_FUNCTIONS for one in cast)
     try:
-        conversation = voice.hears(newer_request(body) if persona.drift == ONLY_FUNCTIONS else body)
+        conversation = voice.hears(newer_request(body) if older else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         refused = error_reply(400, f"{error} (simulated)", "invalid_request_error")
         return Answer(voice.refuses(refused), drifted=False, seconds=0)
     seconds = _seconds(persona, conversation)
-    drifts = persona.drift and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
-    if drifts and persona.drift in ALL_FAILURES:
-        failed = _failed(persona, conversation, refusals)
-        if failed is not None:
+    drifting = [one for one in cast if _drifts(one, conversation)]
+    for one in drifting:
+        if one.drift in ALL_FAILURES and (failed := _failed(one, conversation, refusals)) is not None:
             return Answer(voice.refuses(failed), drifted=True, seconds=seconds)
-    completion, drifted = _completion(persona, conversation, bool(drifts))
+    completion, drifted = _completion(persona, drifting, conversation)
     if not body.get("stream"):
         return Answer(Reply(voice.whole(completion)), drifted, seconds)
     events = voice.cuts(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
     chunks = before = voice.encodes(events)
-    if drifts and _befalls(persona, next_move(conversation)):
-        if persona.drift in voice.drifts:
-            voice.drifts[persona.drift](events)
-            chunks = voice.encodes(events)
-        chunks = LINE_DRIFTS.get(persona.drift, _as_they_are)(chunks)
+    for one in drifting:
+        if _befalls(one, next_move(conversation)):
+            if one.drift in voice.drifts:
+                voice.drifts[one.drift](events)
+                chunks = voice.encodes(events)
+            chunks = LINE_DRIFTS.get(one.drift, _as_they_are)(chunks)
     return Answer(Reply(content_type=EVENTS, chunks=chunks), drifted or chunks != before, seconds)
+
+
+def _drifts(persona: Persona, conversation: Conversation) -> bool:
+    return bool(persona.drift) and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
 
 
 def _as_they_are(chunks: Chunks) -> Chunks:
@@ -101,21 +111,24 @@ def _failed(persona: Persona, conversation: Conversation, refusals: Refusals) ->
     return ALL_FAILURES[persona.drift](conversation)
 
 
-def _completion(persona: Persona, conversation: Conversation, drifts: bool) -> tuple[JsonObject, bool]:
+def _completion(persona: Persona, drifting: Sequence[Persona], conversation: Conversation) -> tuple[JsonObject, bool]:
     """The completion, and whether it differs from a competent one."""
-    competent = next_move(conversation)
-    if drifts and persona.drift == TOOLS_DROPPED:
+    competent = move = next_move(conversation)
+    if any(one.drift == TOOLS_DROPPED for one in drifting):
         conversation = replace(conversation, functions=())
-        unheard = next_move(conversation)
-        return complete(unheard, conversation, persona.slug, _turn(persona, conversation)), unheard != competent
-    befallen = drifts and _befalls(persona, competent)
-    move = _played(persona, competent, conversation) if befallen else competent
+        move = next_move(conversation)
+    befallen = [one for one in drifting if _befalls(one, competent)]
+    for one in befallen:
+        move = _played(one, move, conversation)
     turn = _turn(persona, conversation)
     completion = complete(move, conversation, persona.slug, turn)
-    if befallen and _takes_shape(persona, completion):
-        SHAPES[persona.drift](completion, turn)
-        return completion, True
-    return completion, move != competent
+    shaping = [one for one in befallen if one.drift in SHAPES]
+    shaped = False
+    for one in shaping:
+        if _takes_shape(one, completion):
+            SHAPES[one.drift](completion, turn)
+            shaped = True
+    return completion, shaped or move != competent
 
 
 def _turn(persona: Persona, conversation: Conversation) -> random.Random:

@@ -12,7 +12,7 @@ from aiohttp import web
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answering import Answer, Refusals, answer
 from toolbench.providers.simulated.failures import Reply, error_reply
-from toolbench.providers.simulated.personas import all_personas, describe
+from toolbench.providers.simulated.personas import Persona, all_personas, describe
 from toolbench.providers.simulated.voices import CHAT, MESSAGES, PROMPT, Voice
 
 NAME = "simulated"
@@ -47,6 +47,11 @@ class SimulatedServer:
         if self.runner is not None:
             await self.runner.cleanup()
 
+    def cast(self, name: str) -> tuple[Persona, ...]:
+        """Return the persona of that name, then those whose drifts it has as well; () where there is none."""
+        found = all_personas().get(name)
+        return (found,) if found else ()
+
     async def health(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
@@ -71,11 +76,11 @@ class SimulatedServer:
             body = _read(await request.read())
         except ValueError as error:
             return _respond(voice.refuses(error_reply(400, f"{error} (simulated)", "invalid_request_error")), NAME)
-        persona = all_personas().get(str(body.get("model")).removeprefix(voice.prefix))
+        persona, *beside = self.cast(str(body.get("model")).removeprefix(voice.prefix)) or (None,)
         if persona is None:
             unknown = error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
             return _respond(voice.refuses(unknown), NAME)
-        given = answer(body, persona, self.refusals, voice)
+        given = answer(body, persona, self.refusals, voice, beside)
         label = f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug
         if given.reply.chunks:
             return await self._stream(given, label, request)

@@ -1,0 +1,163 @@
+"""The cause of a failed trial: the decisive departure, the last one on which the verdict rests.
+
+A departure is a problem in a step that no later step made good. The verdict rests on one if, without it, the task could
+still have been done. The rule, in this order:
+
+1. *Named by its class.* Some failure classes say it all: a trial that could not be started, an error of Toolbench,
+   tools that the server's template dropped, a final text that stayed blank.
+2. *Broken off.* Our deadline passed: that. The provider ended the trial: the exchange that did.
+3. *A needless call.* The task wants no call and one was made: that call, whatever was wrong with it.
+4. *A departure that was never made good.* Of all of them, the turn of the last one counts, and in that turn the first:
+   an answer that was cut explains the arguments that cannot be read. Counted are problems of answers (a call in text, a
+   cut, a call that cannot be read; a blank answer only where a call or a text was still due) and failed calls of a tool
+   that the task needs, or of a tool that does not exist. A failed call of any other tool counts only where a call was
+   still due and the model stopped there. An error that the task provokes (arguments over a limit, a fault of the
+   simulated tool) is no departure as often as the task provokes it; once more is one.
+5. *The ending.* Without such a departure, or where the turns ran out after other work: the turns were used up; the last
+   answer is words while a call was due (`no_call`); the calls never stood in one message; or everything ran and the
+   result is another than asked for (`task_not_done`).
+
+So prose in place of a call is `no_call`, whether nothing, a good call or a provoked error came before it; and arguments
+that were rejected and never repaired are the cause also where the model ends in words afterwards."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from toolbench.engine.events import End
+from toolbench.evals.causes.classifying import Ending, Occurrence
+from toolbench.evals.causes.needs import lacks_call
+from toolbench.evals.causes.wire_causes import mapped
+from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.evidence import CALLS
+
+FAILED = ("fail", "infra")
+BLANK = ("empty_answer", "empty_final")
+NO_SUCH_TOOL = ("tool_unknown", "calls_wrapped", "name_unclean")
+NEVER_CALLED = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
+
+
+def cause_of(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
+    """Return what a trial failed of, or what the infrastructure ended it with; None for any other trial."""
+    if ending.outcome not in FAILED:
+        return None
+    if code := mapped("classes", ending.failure_class):
+        return _named(code, steps, found)
+    if not steps:
+        return Occurrence("never_sent", "$", 0, 0, mended=False)
+    if ending.end == End.DEADLINE_EXCEEDED:
+        return _at("deadline_passed", steps[-1])
+    ended_by = _exchange_that_ended(steps, found) if ending.end == End.PROVIDER_ERROR else None
+    return ended_by or _needless_call(steps, ending) or _departure(steps, found, ending) or _of_ending(steps, ending)
+
+
+def departures(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Iterator[Occurrence]:
+    """Yield the problems that were never made good and on which the verdict may rest, in order."""
+    by_ordinal = {step.ordinal: step for step in steps}
+    lacking = _lacks_call(steps, ending)
+    stopped = _last_calling_turn(steps)
+    for one in _unprovoked(found, ending.needs.provoked):
+        step = by_ordinal[one.ordinal]
+        if one.mended:
+            continue
+        if isinstance(step, Exchanged):
+            counts = one.code not in BLANK or lacking or ending.needs.reply or ending.needs.tools is None
+        else:
+            counts = _counts(step, one, ending, lacking) or (lacking and one.turn == stopped)
+        if counts:
+            yield one
+
+
+def _named(code: str, steps: Sequence[WireStep], found: Sequence[Occurrence]) -> Occurrence:
+    """Return the cause that a failure class names, where it was seen last; else at the first step."""
+    seen = [one for one in found if one.code == code]
+    return seen[-1] if seen else Occurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
+
+
+def _exchange_that_ended(steps: Sequence[WireStep], found: Sequence[Occurrence]) -> Occurrence | None:
+    failed = {step.ordinal for step in steps if isinstance(step, Exchanged) and step.error}
+    ended_by = [one for one in found if one.ordinal in failed]
+    return ended_by[-1] if ended_by else None
+
+
+def _needless_call(steps: Sequence[WireStep], ending: Ending) -> Occurrence | None:
+    if ending.call_expected is not False:
+        return None
+    calling = [step for step in steps if _calls(step)]
+    return _at("needless_call", calling[-1], CALLS) if calling else None
+
+
+def _departure(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
+    """Return the first departure of the last turn that has one."""
+    departed = tuple(departures(steps, found, ending))
+    if not departed:
+        return None
+    turn = departed[-1].turn
+    if _ran_out_of_turns(steps, ending) and turn < steps[-1].turn:
+        return None
+    return next(one for one in departed if one.turn == turn)
+
+
+def _of_ending(steps: Sequence[WireStep], ending: Ending) -> Occurrence:
+    last = steps[-1]
+    if _ran_out_of_turns(steps, ending):
+        return _at("turns_used_up", last)
+    if _lacks_call(steps, ending) and not _calls(_last_answer(steps)):
+        return _at("no_call", last)
+    if ending.needs.together > max(1, _most_together(steps)):
+        return _at("calls_apart", last)
+    return _at("task_not_done", last)
+
+
+def _counts(step: Ran, one: Occurrence, ending: Ending, lacking: bool) -> bool:
+    """Return whether a failed call is one that the task needs, or may have been meant as one."""
+    needed = ending.needs.tools
+    if needed is None or ending.end == End.TOOL_ERROR:
+        return True
+    return step.tool in needed or (lacking and one.code in NO_SUCH_TOOL)
+
+
+def _unprovoked(found: Sequence[Occurrence], provoked: Sequence[str]) -> Iterator[Occurrence]:
+    """Yield all but those that the task provokes: for each code the first steps, as many as it is named."""
+    left = Counter(provoked)
+    forgiven: set[tuple[str, int]] = set()
+    for one in found:
+        place = (one.code, one.ordinal)
+        if place not in forgiven and left[one.code]:
+            left[one.code] -= 1
+            forgiven.add(place)
+        if place not in forgiven:
+            yield one
+
+
+def _lacks_call(steps: Sequence[WireStep], ending: Ending) -> bool:
+    """Return whether a call was still due at the end; where the task does not say which, whether none succeeded."""
+    lacking = lacks_call(steps, ending.needs)
+    if lacking is not None:
+        return lacking
+    none_good = not any(isinstance(step, Ran) and step.ok for step in steps)
+    return bool(ending.call_expected) and (none_good or ending.failure_class in NEVER_CALLED)
+
+
+def _ran_out_of_turns(steps: Sequence[WireStep], ending: Ending) -> bool:
+    """A task of one turn ends after it, whatever came of it."""
+    return ending.end == End.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
+
+
+def _last_calling_turn(steps: Sequence[WireStep]) -> int:
+    return max((step.turn for step in steps if isinstance(step, Ran)), default=-1)
+
+
+def _last_answer(steps: Sequence[WireStep]) -> WireStep | None:
+    return next((step for step in reversed(steps) if isinstance(step, Exchanged) and step.answer), None)
+
+
+def _most_together(steps: Sequence[WireStep]) -> int:
+    return max((_calls(step) for step in steps), default=0)
+
+
+def _calls(step: WireStep | None) -> int:
+    return len(step.answer.calls_found) if isinstance(step, Exchanged) and step.answer else 0
+
+
+def _at(code: str, step: WireStep, path: str = "$") -> Occurrence:
+    return Occurrence(code, path, step.turn, step.ordinal, mended=False)
