@@ -3,6 +3,7 @@
 from tests.evals.causes.wire import BROKEN, steps, wrong
 from tests.evals.records import calling, failing, result, saying
 from toolbench.engine.events import ExchangeError
+from toolbench.engine.messages import SchemaError
 from toolbench.evals.causes.classifying import cause_signature, grouped, occurrences
 
 
@@ -29,6 +30,11 @@ def test_occurrences_cut_behind_a_good_call_is_not_recovered() -> None:
 
 def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
     assert occurrences(steps(calling(0, result("state_get", {}), finish="length"))) == ()
+
+
+def test_occurrences_whole_call_that_breaks_its_schema_shows_no_cut() -> None:
+    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
+    assert [one.code for one in occurrences(steps(calling(0, broken, finish="length")))] == ["schema_missing"]
 
 
 def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:

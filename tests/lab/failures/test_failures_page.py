@@ -16,13 +16,13 @@ from toolbench.lab.traces.trials import get_trials
 pytestmark = pytest.mark.django_db
 
 
-def failed(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1) -> Trial:
+def failed(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1, version: int = 0) -> Trial:
     config = run.configs.filter(model_name=model).first() or make_config(run, make_model(model))
     cell = config.cells.first() or make_cell(config)
     seen = {"code": cause, "path": path, "turn": turn - 1, "ordinal": 1, "mended": False, "healed": False, "count": 1}
     where = f"{cause} · happy_path · {path} · turn {turn}"
-    version = taxonomy_version()
-    return make_trial(cell, "fail", cause=cause, cause_signature=where, causes=[seen], taxonomy=version)
+    looked = version or taxonomy_version()
+    return make_trial(cell, "fail", cause=cause, cause_signature=where, causes=[seen], taxonomy=looked)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def runs() -> tuple[Run, Run]:
         failed(run, "a", "schema_type", path="$.ops[].path")
         failed(run, "b", "no_call")
     passed = first.cells.get(config__model_name="a")
-    make_trial(passed, instance_seed=99)
+    make_trial(passed, instance_seed=99, taxonomy=taxonomy_version())
     recompute_all()
     return first, second
 
@@ -89,9 +89,48 @@ def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
     failed(make_run(imported=True), "elsewhere", "no_call")
     assert get_failures(FailuresQuery()).rows == ()
     assert get_failures(FailuresQuery(scope="demo")).rows[0].count == 1
-    assert not get_failures(FailuresQuery(scope="demo")).stale
+    assert not get_failures(FailuresQuery(scope="demo")).other_versions
     make_trial(make_cell(make_config(make_run())), "fail")
-    assert get_failures(FailuresQuery()).stale
+    assert get_failures(FailuresQuery()).other_versions == 1
+
+
+def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
+    for _ in range(3):
+        failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
+    page = get_failures(FailuresQuery(run=runs[0].pk))
+    assert (page.version, page.newest, page.other_versions, page.can_reclassify) == (2, 2, 3, True)
+    row = next(row for row in page.rows if row.cause.code == "schema_type")
+    assert row.count == behind(row.query) == 1
+    cell = row.cells[[column.model for column in page.columns].index("a")]
+    assert cell is not None
+    assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
+    cluster = next(one for one in page.clusters if one.cause and one.cause.code == "schema_type")
+    assert cluster.count == behind(cluster.query) == 1
+    sight = next(one for one in page.sights if one.cause.code == "schema_type")
+    assert sight.trials == behind(sight.query) == 1
+    shown = owner_client.get(f"/failures/?run={runs[0].pk}").content.decode()
+    assert "Only failures classified by version 2 are counted here. 3 failed trials are left out" in shown
+
+
+def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> None:
+    run = make_run(imported=True)
+    trial = failed(run, "a", "no_call", version=1)
+    recompute_all()
+    page = get_failures(FailuresQuery(run=run.pk))
+    assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
+    shown = owner_client.get(f"/failures/?run={run.pk}").content.decode()
+    assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
+    assert "by version 1 of the table; now 2" in owner_client.get(f"/trials/{trial.pk}/").content.decode()
+
+
+def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
+    trial = failed(runs[0], "c", "no_call", turn=3)
+    recovered = {**trial.causes[0], "code": "arguments_not_json", "mended": True}
+    Trial.objects.filter(pk=trial.pk).update(causes=[recovered], sentence="Turn 1: it began badly.")
+    shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    assert 'arguments_not_json</code></a> <span class="muted">$, recovered</span>' in shown
+    assert "no_call</code></a>, turn 3 ·" in shown
+    assert "Ask another way: another method, examples, or tool_choice required." in shown
 
 
 def test_the_number_of_queries_does_not_grow(

@@ -86,13 +86,12 @@ class _Outlook:
         self.success = good[-1][0] if good else -1
         self.success_turn = good[-1][1].turn if good else -1
         self.success_of_tool = {step.tool: place for place, step in good}
-        self.success_in_turn = {step.turn: place for place, step in good}
+        self.ran_in_turn = {step.turn: place for place, step in ran}
         self.unread_in_turn = {step.turn: place for place, step in ran if step.result.parse_status == "invalid_json"}
 
     def all_read_in_turn(self, turn: int, place: int) -> bool:
-        """Return whether a call behind `place` in the turn succeeded, and none of them was cut inside its arguments."""
-        succeeded = self.success_in_turn.get(turn, -1) > place
-        return succeeded and self.unread_in_turn.get(turn, -1) < place
+        """Return whether calls ran behind `place` in the turn, and the arguments of all of them could be read."""
+        return self.ran_in_turn.get(turn, -1) > place > self.unread_in_turn.get(turn, -1)
 
 
 def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Occurrence]:

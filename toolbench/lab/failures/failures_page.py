@@ -1,10 +1,12 @@
 """Failures across runs: causes by model as a heat-map, and clusters of failures alike in code, scenario, path and turn.
-Read from indexed columns; what a trial showed beside its cause only for one run."""
+Read from indexed columns; what a trial showed beside its cause only for one run. All counts are of trials that one
+version of the table of causes has looked at."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -28,7 +30,7 @@ _SEEN = """
 SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
     count(DISTINCT trial.id) FILTER (WHERE one.mended)
 FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
-WHERE trial.run_id = %s AND trial.causes <> '[]' GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
+WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]' GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
 """
 
 
@@ -99,8 +101,10 @@ class FailuresPage:
     rows: tuple[HeatRow, ...]
     clusters: tuple[Cluster, ...]
     sights: tuple[Sight, ...]
-    stale: bool  # some failures were not looked at by this version of the taxonomy
-    version: int
+    version: int  # of the table of causes, by which all that is shown was found
+    newest: int  # version of the table
+    other_versions: int  # failed trials that another version looked at, or none; they are not counted
+    can_reclassify: bool
 
     @property
     def simulated(self) -> bool:
@@ -110,26 +114,45 @@ class FailuresPage:
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Eight queries at most, whatever the number of runs and trials."""
-    counts = _counts(query)
-    columns, left_out = _columns(query, counts)
-    failed = _failed(query)
+    """Nine queries at most, whatever the number of runs and trials."""
+    looks = _Looks.of(query)
+    counts = _counts(query, looks)
+    columns, left_out = _columns(query, counts, looks)
     kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk=query.run), deleted_at=None)
     return FailuresPage(
         query=query,
         runs=runs_to_choose(kept, [query.run] if query.run else []),
         columns=columns,
         left_out=left_out,
-        rows=_rows(query, columns, counts),
-        clusters=_clusters(query),
-        sights=_sights(query),
-        stale=failed.exclude(taxonomy=taxonomy_version()).exclude(run__imported=True).exists(),
-        version=taxonomy_version(),
+        rows=_rows(query, columns, counts, looks),
+        clusters=_clusters(query, looks),
+        sights=_sights(query, looks),
+        version=looks.version,
+        newest=taxonomy_version(),
+        other_versions=looks.others,
+        can_reclassify=looks.own > 0,
     )
 
 
-def _failed(query: FailuresQuery) -> QuerySet[Trial]:
-    return _in_scope(Trial.objects.filter(outcome__in=FAILED), query)
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
+    newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
+    reaches."""
+
+    version: int
+    others: int
+    own: int
+
+    @classmethod
+    def of(cls, query: FailuresQuery) -> "_Looks":
+        failed = _in_scope(Trial.objects.filter(outcome__in=FAILED), query)
+        lines = list(failed.values_list("taxonomy", "run__imported").annotate(count=Count("pk")))
+        seen = {version for version, _, _ in lines if version}
+        now = taxonomy_version()
+        shown = now if now in seen or not seen else max(seen)
+        others = sum(count for version, _, count in lines if version != shown)
+        return cls(shown, others, sum(count for version, imported, count in lines if version != now and not imported))
 
 
 def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
@@ -145,9 +168,9 @@ def _own(query: FailuresQuery) -> dict[str, bool]:
 Counts = Mapping[tuple[str, str], Mapping[str, int]]
 
 
-def _counts(query: FailuresQuery) -> Counts:
+def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
     """Trials by (provider, model) and code."""
-    grouped = _in_scope(Trial.objects.filter(~Q(cause="")), query)
+    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version), query)
     lines = grouped.values_list("config__provider_name", "config__model_name", "cause").annotate(count=Count("pk"))
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for provider, model, cause, count in lines:
@@ -155,17 +178,27 @@ def _counts(query: FailuresQuery) -> Counts:
     return found
 
 
-def _columns(query: FailuresQuery, counts: Counts) -> tuple[tuple[Column, ...], int]:
+def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple[Column, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
     cells = cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
     lines = cells.values_list("config__provider_name", "config__model_name")
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
     tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
+    if looks.others:
+        looked_at = _looked_at(query, looks)
+        tried = {key: (looked_at.get(key, 0), stopping) for key, (_, stopping) in tried.items()}
     worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
     shown = worst[:MOST_MODELS]
     columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED))) for key in shown)
     return tuple(columns), len(worst) - len(shown)
+
+
+def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[tuple[str, str], int]:
+    """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
+    tried = Trial.objects.filter(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
+    lines = _in_scope(tried, query).values_list("config__provider_name", "config__model_name")
+    return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
 
 def _column(key: tuple[str, str], failed: int, tried: int, stopping: Stopping) -> Column:
@@ -173,24 +206,26 @@ def _column(key: tuple[str, str], failed: int, tried: int, stopping: Stopping) -
     return Column(*key, max(tried, failed), stopping)
 
 
-def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts) -> tuple[HeatRow, ...]:
+def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts, looks: _Looks) -> tuple[HeatRow, ...]:
     """In the table's order, only causes that occurred."""
     rows = []
     for code, cause in all_causes().items():
         total = sum(found.get(code, 0) for found in counts.values())
         if total:
-            cells = tuple(_cell(query, column, code, counts) for column in columns)
-            rows.append(HeatRow(cause, total, _behind(query, cause=code), cells))
+            behind = partial(_behind, query, cause=code, cause_version=looks.version)
+            cells = tuple(
+                _cell(column, counts[(column.provider, column.model)].get(code, 0), behind) for column in columns
+            )
+            rows.append(HeatRow(cause, total, behind(), cells))
     return tuple(rows)
 
 
-def _cell(query: FailuresQuery, column: Column, code: str, counts: Counts) -> HeatCell | None:
-    count = counts[(column.provider, column.model)].get(code, 0)
+def _cell(column: Column, count: int, behind: Callable[..., str]) -> HeatCell | None:
     if not count:
         return None
     rate = rate_of(count, column.tried, stopping=column.stopping)
-    behind = _behind(query, cause=code, provider=column.provider, model=column.model)
-    return HeatCell(rate, round(100 * (count / column.tried) ** 0.5, 1), behind)
+    heat = round(100 * (count / column.tried) ** 0.5, 1)
+    return HeatCell(rate, heat, behind(provider=column.provider, model=column.model))
 
 
 def _behind(query: FailuresQuery, **fields: Any) -> str:
@@ -199,9 +234,9 @@ def _behind(query: FailuresQuery, **fields: Any) -> str:
     return TrialFilter(run=query.run, demo=demo, **fields).query()
 
 
-def _clusters(query: FailuresQuery) -> tuple[Cluster, ...]:
+def _clusters(query: FailuresQuery, looks: _Looks) -> tuple[Cluster, ...]:
     """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
-    bad = _in_scope(Trial.objects.filter(~Q(cause="")).exclude(cause_signature=""), query)
+    bad = _in_scope(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version).exclude(cause_signature=""), query)
     counted = bad.values("cause_signature", "scenario_version").annotate(
         count=Count("pk"),
         runs=Count("run_id", distinct=True),
@@ -210,7 +245,7 @@ def _clusters(query: FailuresQuery) -> tuple[Cluster, ...]:
     )
     lines = list(counted.order_by("-count", "cause_signature", "scenario_version")[:MOST_CLUSTERS])
     ids = [line["exemplar"] for line in lines]
-    exemplars = Trial.objects.only("sentence", "scenario", "cause").in_bulk(ids)
+    exemplars = Trial.objects.only("sentence", "scenario", "cause", "taxonomy").in_bulk(ids)
     nearest = nearest_passes(ids)
     return tuple(_cluster(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
 
@@ -229,19 +264,26 @@ def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, neares
         exemplar=trial.pk,
         sentence=trial.sentence,
         nearest=nearest.get(trial.pk),
-        query=_behind(query, cluster=signature, version=line["scenario_version"]),
+        query=_behind(query, cluster=signature, version=line["scenario_version"], cause_version=trial.taxonomy),
     )
 
 
-def _sights(query: FailuresQuery) -> tuple[Sight, ...]:
+def _sights(query: FailuresQuery, looks: _Looks) -> tuple[Sight, ...]:
     """() unless one run was asked for."""
     if not query.run:
         return ()
     with connection.cursor() as cursor:
-        cursor.execute(_SEEN, [query.run, MOST_SIGHTS])
+        cursor.execute(_SEEN, [query.run, looks.version, MOST_SIGHTS])
         lines = [line for line in cursor.fetchall() if line[0] in all_causes()]
     return tuple(
-        Sight(all_causes()[code], path, trials, times, mended, _behind(query, seen=code, path=path))
+        Sight(
+            all_causes()[code],
+            path,
+            trials,
+            times,
+            mended,
+            _behind(query, seen=code, path=path, cause_version=looks.version),
+        )
         for code, path, trials, times, mended in lines
     )
 
@@ -254,5 +296,6 @@ def get_codes() -> Mapping[str, tuple[WireCause, ...]]:
     return {group: tuple(causes) for group, causes in groups.items()}
 
 
-def get_cause(code: str) -> WireCause | None:
-    return all_causes().get(code)
+def get_version() -> int:
+    """Return the version of the table of causes."""
+    return taxonomy_version()

@@ -18,7 +18,7 @@ LONGEST = 1_000  # characters of a value: many runs, or the signature of a clust
 STREAMED, WHOLE = "streamed", "whole"
 NONE = "none"
 ALL = "all"
-IDS = ("run", "cell", "config", "version")
+IDS = ("run", "cell", "config", "version", "cause_version")
 SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -64,6 +64,7 @@ COLUMNS = {
     "signature": "signature",
     "cause": "cause",
     "cluster": "cause_signature",
+    "cause_version": "taxonomy",
     "label": "label",
 }
 
@@ -108,6 +109,7 @@ class TrialFilter:
     path: str = ""  # where `seen` was seen
     cluster: str = ""
     had: str = ""  # an answer of 429 or 5xx, or a retry, in any execution
+    cause_version: int | None = None  # of the table of causes that named it
     label: str = ""
     search: str = ""
     scope: str = ""

@@ -3,6 +3,7 @@ waited."""
 
 from django.db import connection, transaction
 
+from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.lab.counts.cells import recompute_at_once
 
 # Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run
@@ -47,7 +48,7 @@ WITH ended AS (
 )
 UPDATE lab_trial AS trial SET state = 'done', outcome = 'infra', "end" = 'PROVIDER_ERROR',
     failure_class = 'provider_deleted', sentence = 'The provider was deleted before this trial began.',
-    signature = 'provider_deleted', cause = 'never_sent', finished_at = clock_timestamp()
+    signature = 'provider_deleted', cause = 'never_sent', taxonomy = %s, finished_at = clock_timestamp()
 FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 """
 
@@ -75,12 +76,12 @@ def cancel_queued() -> int:
 
 def end_orphans() -> int:
     """Ends queued trials whose provider is gone: the world's failure, not the model's."""
-    return _end(_END_ORPHANS)
+    return _end(_END_ORPHANS, taxonomy_version())
 
 
-def _end(statement: str) -> int:
+def _end(statement: str, *values: int) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(statement, values)
         cells = [row[0] for row in cursor.fetchall()]
         recompute_at_once(cells)
     return len(cells)

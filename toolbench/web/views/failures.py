@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.failures.failures_page import get_codes, get_failures
+from toolbench.lab.failures.failures_page import get_codes, get_failures, get_version
 from toolbench.lab.failures.failures_query import SCOPES, FailuresQuery
 from toolbench.web.pages import page
 
@@ -18,4 +18,4 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_safe
 def codes(request: HttpRequest) -> HttpResponse:
     """GET /failures/codes/. Each code has an anchor."""
-    return page(request, "failures/codes.html", {"groups": get_codes()})
+    return page(request, "failures/codes.html", {"groups": get_codes(), "version": get_version()})

@@ -5,8 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.failures.failures_page import get_cause
-from toolbench.lab.failures.trial_causes import get_trial_causes
+from toolbench.lab.failures.trial_causes import get_decisive_cause, get_trial_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.traces.annotating import annotate
@@ -42,7 +41,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
         raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
     lane = get_diff_lane(trace.trial, beside=here.beside, level=here.level)
     context = {"trace": trace, "here": here, "lane": lane, "permalink": request.get_full_path()}
-    context |= {"causes": get_trial_causes(trace), "cause": get_cause(trace.trial.cause)}
+    context |= {"causes": get_trial_causes(trace), "cause": get_decisive_cause(trace.trial)}
     answer = page(request, "trials/show.html", context, part="steps")
     if wants_part(request) and trace.trial.state == Trial.State.DONE:
         answer.headers["HX-Refresh"] = "true"  # its verdict stands above the steps

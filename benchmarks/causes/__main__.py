@@ -1,0 +1,47 @@
+"""How well failed trials are put down to their causes: `python -m benchmarks.causes`.
+
+Prints three measurements: the drifts that simulated models publish, each alone (drifts.py); pairs of them (pairs.py);
+and the recorded answers of the tests, beside a reader's labels (recorded.py). `--sheet FILE` writes what the reader
+gets.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.causes import drifts, pairs, recorded
+from benchmarks.causes.playing import play
+from toolbench.evals import scenarios
+from toolbench.providers.simulated.personas import all_personas
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = _parse(arguments)
+    if asked.sheet:
+        asked.sheet.write_text(json.dumps(recorded.sheet(), indent=1) + "\n", encoding="utf-8")
+        return 0
+    slugs = [scenario.slug for scenario in scenarios.all()]
+    cells = list(drifts.cells(all_personas().values(), slugs))
+    print("## Each drift alone\n")
+    print("\n".join(drifts.report(play((cell, seed) for cell in cells for seed in range(asked.seeds)))))
+    print("\n## Two drifts at once\n")
+    drawn = pairs.drawn_pairs(asked.pairs, asked.seed)
+    print("\n".join(pairs.report(pairs.judge_pairs(drawn), len(drawn))))
+    print("\n## Recorded answers\n")
+    print("\n".join(recorded.report(recorded.labels())))
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="Measures the table of causes.")
+    parser.add_argument("--seeds", type=int, default=1, help="trials of each cell of the first measurement")
+    parser.add_argument("--pairs", type=int, default=pairs.PAIRS)
+    parser.add_argument("--seed", type=int, default=pairs.SEED, help="by which the pairs are drawn")
+    parser.add_argument("--sheet", type=Path, help="only write what the reader of the recorded answers gets")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

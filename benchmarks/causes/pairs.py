@@ -1,0 +1,92 @@
+"""Two drifts in one simulated model: is a trial that fails put down to one of the two?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import islice
+from random import Random
+
+from benchmarks.causes.drifts import expected_causes
+from benchmarks.causes.playing import Cell, Played, play
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.answering import SHAPES
+from toolbench.providers.simulated.personas import Persona, all_personas
+
+SEED = 11
+PAIRS = 300
+SCENARIOS = ("happy_path", "weather", "long_arguments_guard", "recovery_hint")
+STREAMS = "Streams"
+_CALL: JsonObject = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "state_get", "arguments": '{"workspace_id": "w-1", "path": "/draft"}'},
+}
+_COMPLETION: JsonObject = {
+    "choices": [{"message": {"content": None, "tool_calls": [_CALL]}, "finish_reason": "tool_calls"}],
+    "usage": {"completion_tokens": 9},
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A trial with both drifts, and the causes that the drifts get that fail it alone; () where neither does."""
+
+    played: Played
+    accepted: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        return self.played.cause in self.accepted
+
+
+def drawn_pairs(count: int = PAIRS, seed: int = SEED) -> list[tuple[Cell, int]]:
+    """Return each pair's cell and seed; a pair is drawn again where its second drift has nothing left to work on."""
+    return list(islice(_pairs(Random(seed)), count))
+
+
+def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[Judged]:
+    """Play each pair, and each of its drifts alone with the same seed, in every scenario."""
+    together = [(replace(cell, scenario=slug), seed) for cell, seed in pairs for slug in slugs]
+    alone = {(replace(cell, personas=(one,)), seed) for cell, seed in together for one in cell.personas}
+    order = sorted(alone)
+    failed = {(one.cell, one.seed): one.failed for one in play(order)}
+    return [Judged(one, _accepted(one, failed)) for one in play(together) if one.failed]
+
+
+def report(judged: Sequence[Judged], pairs: int) -> Iterator[str]:
+    """Yield the share as lines, and every trial that was put down to neither."""
+    alone = [one for one in judged if one.accepted]
+    right = sum(one.right for one in alone)
+    yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one drift alone fails too."
+    yield f"{right:,} of these ({right / len(alone):.2%}) are put down to one of the two."
+    for one in alone:
+        if not one.right:
+            cell = one.played.cell
+            yield f"missed: {cell.model} in {cell.scenario}, {cell.strategy}: {one.played.cause}, not {one.accepted}"
+
+
+def _pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
+    drifting = [one for one in all_personas().values() if one.drift]
+    while True:
+        first, second = draw.sample(drifting, 2)
+        strategy, seed = draw.choice(("raw", "production")), draw.randrange(10_000)
+        if first.drift != second.drift and composable(first, second):
+            stream = STREAMS in (first.group, second.group)
+            yield Cell((first.slug, second.slug), "", strategy, stream=stream), seed
+
+
+def composable(first: Persona, second: Persona) -> bool:
+    """Return whether the second drift can be applied to an answer that the first has changed."""
+    sample, draw = deepcopy(_COMPLETION), Random(0)
+    try:
+        for one in (first, second):
+            if one.drift in SHAPES:
+                SHAPES[one.drift](sample, draw)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _accepted(one: Played, failed: Mapping[tuple[Cell, int], bool]) -> tuple[str, ...]:
+    cells = [replace(one.cell, personas=(slug,)) for slug in one.cell.personas]
+    return tuple(cause for cell in cells if failed[(cell, one.seed)] for cause in expected_causes(cell, one.seed))

@@ -1,0 +1,194 @@
+"""The recorded answers of the tests: does the table name what a reader saw who did not know how it is found?
+
+Each answer is the whole of a trial with one turn in which a call was due. `sheet` is what the reader is given; the
+labels are in data/recorded_causes.json, by the answer's name, which is a hash of what the reader saw."""
+
+import hashlib
+import json
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.events import Ask, Ended, Event, Execute, Failed, Outcome, Sent
+from toolbench.engine.loop.loop import LoopPlan, run_loop
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.evals.causes.classifying import Ending, occurrences
+from toolbench.evals.causes.decisive import cause_of
+from toolbench.evals.causes.needs import Needs
+from toolbench.evals.causes.wire_causes import all_causes
+from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.providers.outcomes import classify, classify_unread
+
+TESTS = Path(__file__).parents[2] / "tests"
+LABELS = Path(__file__).parents[1] / "data" / "recorded_causes.json"
+NONE = "none"  # the label of an answer whose call runs
+RUN: JsonObject = {"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}
+TASK = (
+    "Each answer is all that a model said when it was offered the tools and had to call one of them. The client takes "
+    "calls from tool_calls only. It reads arguments that are an object, or a text that holds one, also in a code fence "
+    "or encoded twice; blank or missing arguments are an empty object. Arguments over `most_argument_bytes` (UTF-8, "
+    "without white space or a fence around them) are refused. Say for each answer which cause it failed of: one code "
+    f"of `causes`, or `{NONE}` where a call of an offered tool runs. Where several fit, name the one that explains "
+    "the others."
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One answer as it came over the wire."""
+
+    status: int
+    body: str
+    tools: tuple[JsonObject, ...]
+    most_argument_bytes: int | None = None
+
+    def shown(self) -> JsonObject:
+        """Return what the reader sees."""
+        limit = {} if self.most_argument_bytes is None else {"most_argument_bytes": self.most_argument_bytes}
+        return {"status": self.status, "body": self.body, "tools": list(self.tools), **limit}
+
+    @property
+    def name(self) -> str:
+        return hashlib.sha256(json.dumps(self.shown(), sort_keys=True).encode()).hexdigest()[:10]
+
+
+@cache
+def recorded_answers() -> tuple[Recorded, ...]:
+    """Return the texts of families, the odd arguments and the exchanges with a local model, each once."""
+    found = (*_texts(), *_arguments(), *_exchanges())
+    return tuple({one.name: one for one in found}.values())
+
+
+def sheet() -> JsonObject:
+    """Return what a reader needs to label every answer, in the order of their names."""
+    causes = [{"code": row.code, "says": row.sentence} for row in all_causes().values()]
+    sets: dict[str, str] = {}
+    answers = []
+    for one in sorted(recorded_answers(), key=lambda one: one.name):
+        offered = sets.setdefault(json.dumps(one.tools), f"set {len(sets) + 1}")
+        answers.append({"name": one.name, **one.shown(), "tools": offered})
+    tools = {name: json.loads(offered) for offered, name in sets.items()}
+    return {"task": TASK, "causes": causes, "tools": tools, "answers": answers}
+
+
+def labels() -> dict[str, str]:
+    """Return the reader's labels by the name of the answer."""
+    found: dict[str, str] = json.loads(LABELS.read_text(encoding="utf-8"))["labels"]
+    return found
+
+
+def found_cause(answer: Recorded) -> str:
+    """Return the cause that the table gives an answer, or NONE."""
+    ended = _played(answer)
+    steps = tuple(_steps(ended))
+    if any(isinstance(step, Ran) and step.ok for step in steps):
+        return NONE
+    ending = Ending("fail", ended.end, "", call_expected=True, needs=Needs(tuple(_needed(answer))))
+    cause = cause_of(steps, occurrences(steps), ending)
+    return cause.code if cause else NONE
+
+
+def report(given: dict[str, str]) -> Iterator[str]:
+    """Yield agreement with the labels as lines, and every answer on which table and reader differ."""
+    answers = recorded_answers()
+    labelled = [one for one in answers if one.name in given]
+    differing = [(one, found_cause(one)) for one in labelled if given[one.name] != found_cause(one)]
+    yield f"{len(answers)} recorded answers, {len(labelled)} labelled."
+    if labelled:
+        agreed = len(labelled) - len(differing)
+        yield f"{agreed} of them ({agreed / len(labelled):.2%}) get the cause that the reader named."
+    for one, cause in differing:
+        yield f"{one.name}: table {cause}, reader {given[one.name]}: {one.body[:160]}"
+
+
+def _needed(answer: Recorded) -> Iterator[str]:
+    """Yield every tool, so that a call of any of them is one that was due."""
+    yield from (str(tool["function"]["name"]) for tool in answer.tools)
+
+
+def _texts() -> Iterator[Recorded]:
+    data = TESTS / "engine" / "formats" / "data"
+    tools = tuple(json.loads((data / "tools.json").read_text(encoding="utf-8")))
+    for name in ("golden_families", "golden"):
+        for cases in json.loads((data / f"{name}.json").read_text(encoding="utf-8")).values():
+            yield from (Recorded(200, _body({"content": case["text"]}, "stop"), tools) for case in cases)
+
+
+def _arguments() -> Iterator[Recorded]:
+    cases = json.loads((TESTS / "engine" / "data" / "arguments.json").read_text(encoding="utf-8"))
+    for case in cases:
+        call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": case["raw"]}}
+        yield Recorded(200, _body({"content": None, "tool_calls": [call]}, "tool_calls"), (RUN,), case["max"])
+
+
+def _exchanges() -> Iterator[Recorded]:
+    for path in sorted((TESTS / "providers" / "data" / "local").glob("*.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        tools = tuple(told["request"].get("tools") or ())
+        if tools and told["path"].endswith("/chat/completions"):
+            yield Recorded(told["status"], told["body"], tools)
+
+
+def _body(message: JsonObject, finish: str) -> str:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return json.dumps({"choices": [choice]}, ensure_ascii=False)
+
+
+def _played(answer: Recorded) -> Ended:
+    """Drive the loop through the one answer; every call that may run succeeds."""
+    patch: JsonObject = {"max_turns": 1}
+    if answer.most_argument_bytes is not None:
+        patch["max_tool_args_bytes"] = answer.most_argument_bytes
+    policy = resolve([*layers_for("raw"), ("recorded", patch)]).policy
+    plan = LoopPlan("recorded", policy, "", "Call a tool.", tools=ToolRegistry(tuple(map(_tool, answer.tools))))
+    return _driven(run_loop(plan, _ignore), answer)
+
+
+def _driven(loop: Generator[Ask | Execute, Sent, Ended], answer: Recorded) -> Ended:
+    wanted = next(loop)
+    try:
+        while True:
+            if isinstance(wanted, Ask):
+                wanted = loop.send(_answered(wanted, answer))
+            else:
+                wanted = loop.send(tuple(Outcome({"done": True}) for _ in wanted.calls))
+    except StopIteration as stopped:
+        ended: Ended = stopped.value
+        return ended
+
+
+def _answered(ask: Ask, answer: Recorded) -> Turn | Failed:
+    body = answer.body.encode("utf-8", "surrogatepass")
+    if error := classify(status=answer.status, headers={}, body=body):
+        return Failed(error)
+    ask.decoder.feed(body)
+    try:
+        return ask.decoder.close()
+    except MalformedAnswer as error:
+        return Failed(classify_unread(answer.status, body, str(error)))
+
+
+def _steps(ended: Ended) -> Iterator[WireStep]:
+    ordinal = 0
+    for record in ended.turns:
+        error = record.failure
+        ordinal += 1
+        refused = bool(error and error.tool_support)
+        sent = record.request.tools_sent
+        yield Exchanged(ordinal, record.turn, sent, record.answer, error.code if error else "", refused)
+        for result in record.results:
+            ordinal += 1
+            yield Ran(ordinal, record.turn, result)
+
+
+def _tool(offered: JsonObject) -> ToolDefinition:
+    function = offered["function"]
+    return ToolDefinition(function["name"], function.get("description", ""), function.get("parameters") or {})
+
+
+def _ignore(event: Event) -> None: ...
