@@ -75,4 +75,4 @@ def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> No
     recompute_at_once(run.cells.values_list("pk", flat=True))
     for metric in ("answers_429", "retried", "backoff"):
         text = owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}").content.decode()
-        assert ">unknown<" in text
+        assert 'class="muted">unknown<' in text
