@@ -30,7 +30,8 @@ _SEEN = """
 SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
     count(DISTINCT trial.id) FILTER (WHERE one.mended)
 FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
-WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]' GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
+WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]'
+GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
 """
 
 

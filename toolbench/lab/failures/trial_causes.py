@@ -1,5 +1,5 @@
-"""The cause of one failed trial, and why its calls came as text: four causes, from its own answer and from what is known
-of its model."""
+"""The cause of one failed trial, and why its calls came as text: four causes, from its own answer and from what is
+known of its model."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ AS_TEXT = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropp
 
 @dataclass(frozen=True, slots=True)
 class DecisiveCause:
-    """What a trial failed of, by `version` of the table of causes; `newest` is the table's own. `turn` counts from 1, ""
-    where none is known."""
+    """What a trial failed of, by `version` of the table of causes; `newest` is the table's own. `turn` counts from 1,
+    "" where none is known."""
 
     row: WireCause
     turn: str
