@@ -11,17 +11,21 @@ from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
 
 DEEPEST = 32
+LONGEST = 16_384  # characters of a block that are looked through
+KEY = 256  # characters in which a key before a delimiter is looked for
 _HEADING = re.compile(r"[\s,]*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*\{")
 _KEY = re.compile(r"[\s,]*(?P<key>[\w.-]+)\s*:\s*")
-_NEXT_KEY = re.compile(r"\s*,\s*[\w.-]+\s*:")
-_KEY_BEFORE = re.compile(r"\s*,\s*[\w.-]+\s*:\s*\Z")
+_NEXT_KEY = re.compile(r",\s*[\w.-]+\s*:")
+_KEY_BEFORE = re.compile(r",\s*[\w.-]+\s*:\s*\Z")
 _GAP = re.compile(r"[\s,]*")
 _ENDING = re.compile(r"\s*(?:[,}\]]|\Z)")
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 
 
 def repaired_calls(body: str, quote: str, known: Known) -> tuple[FoundCall, ...]:
-    """Return the calls of a whole block; none where a part of it cannot be understood."""
+    """Return the calls of a whole block; none where a part of it cannot be understood, or it is too long."""
+    if len(body) > LONGEST:
+        return ()
     calls: list[FoundCall] = []
     at = 0
     try:
@@ -92,7 +96,7 @@ class _Values:
             behind = found + len(self.quote)
             if _ENDING.match(self.text, behind):
                 return self._plain(at, found), behind
-            opened = _KEY_BEFORE.search(self.text, at, found)
+            opened = _KEY_BEFORE.search(self.text, max(at, found - KEY), found)
             if opened and not in_list:
                 return self._plain(at, opened.start()), opened.start()
             found = self.text.find(self.quote, behind)
@@ -105,7 +109,7 @@ class _Values:
         found = self.text.find(self.quote, at)
         if found >= 0 and (found <= end or not _NEXT_KEY.search(self.text, at, found)):
             behind = found + len(self.quote)
-            if not _ENDING.match(self.text, behind) or (in_list and "," in self.text[at:found]):
+            if not _ENDING.match(self.text, behind) or (in_list and self.text.find(",", at, found) >= 0):
                 raise BadJson("no_value", "a text begins in the middle of a value")
             return self._plain(at, found), behind
         written = self.text[at:end].strip()
