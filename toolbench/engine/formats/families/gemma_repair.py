@@ -12,6 +12,7 @@ from toolbench.engine.formats.values import Known
 
 DEEPEST = 32
 LONGEST = 16_384  # characters of a block that are looked through
+WORD = 64  # characters of a value without a delimiter that may be a number or another word of JSON
 KEY = 256  # characters in which a key before a delimiter is looked for
 _HEADING = re.compile(r"[\s,]*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*\{")
 _KEY = re.compile(r"[\s,]*(?P<key>[\w.-]+)\s*:\s*")
@@ -118,7 +119,7 @@ class _Values:
         if kinds_of(schema, root := self.known.schemas.get(self.tool, {})):
             return value_by(written, schema, root, self.known), end
         try:
-            return read_value(written), end
+            return (read_value(written) if len(written) <= WORD else written), end
         except BadJson:
             return written, end
 
