@@ -34,6 +34,7 @@ from toolbench.lab.models import (
     ProbeExchange,
     Process,
     Provider,
+    RefusedParameter,
     Replay,
     SamplingProfile,
     ServiceAddress,
@@ -88,6 +89,7 @@ def _rows() -> None:
     Process.objects.create(name="w", kind="worker", host="h", pid=1, seen_at=timezone.now())
     moment = timezone.now()
     JobFailure.objects.create(job="a sweep", error="ValueError", first_at=moment, last_at=moment)
+    RefusedParameter.objects.create(run=cell.run, provider=provider, model_name="one", name="seed", created_at=moment)
     SignInLink.objects.create(token_hash="0" * 64, expires_at=timezone.now())
 
 
