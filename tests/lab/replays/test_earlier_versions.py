@@ -19,8 +19,6 @@ from toolbench.lab.runs.controlling import repeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"
-NAMED_RULES: dict[int, frozenset[str]] = {2: frozenset({"empty_final"})}
-"""By judging version: the failure classes that its rules newly give."""
 
 
 @pytest.fixture
@@ -37,6 +35,13 @@ def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]
     assert {one.version for one in replayed} == {1}
     changed = [one for one in replayed if _verdict(one.columns) != _verdict(vars(one.trial))]
     assert [one for one in changed if not _is_named(one.trial, one.columns)] == []
+
+
+def test_check_of_old_runs_holds_and_names_newer_rules(before: list[Run]) -> None:
+    for run in before:
+        check = check_run(run.pk)
+        assert check.holds, check.sentence
+        assert all("→ empty_final, by version 2 of the rules." in line for line in check.by_newer_rules)
 
 
 def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> None:
@@ -102,5 +107,5 @@ def _is_named(before: Trial, after: object) -> bool:
     """Whether a newer judging version names the rule that changed the verdict."""
     assert isinstance(after, dict)
     newer = range(FIRST_JUDGING + 1, judging.VERSION + 1)
-    classes = frozenset[str]().union(*(NAMED_RULES.get(version, frozenset()) for version in newer))
+    classes = frozenset[str]().union(*(judging.NEW_CLASSES.get(version, frozenset()) for version in newer))
     return before.failure_class not in classes and after["failure_class"] in classes

@@ -230,7 +230,8 @@ def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch:
 
     with monkeypatch.context() as before, ScriptedProvider(stays_blank) as provider:
         before.setattr(judging, "VERSION", 1)
-        before.setattr(scenarios.find("happy_path"), "needs_final_text", False)
+        for version in scenarios.versions("happy_path"):
+            before.setattr(version, "needs_final_text", False)
         model = scripted_model(provider)
         run = launched(model, scenarios=("happy_path",), trials=1)
         work(model)
@@ -238,6 +239,9 @@ def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch:
     assert (trial.outcome, trial.parity_pass) == ("pass", False)
 
     assert get_judging_state(run.pk).outdated == 1
+    check = check_run(run.pk)
+    assert check.holds
+    assert check.by_newer_rules == (f"trial {trial.pk} (happy_path): pass → empty_final, by version 2 of the rules.",)
     rejudge([trial.pk])
 
     trial.refresh_from_db()

@@ -12,8 +12,9 @@ from toolbench.evals.judging import failures, parity
 from toolbench.evals.judging.diagnosis import Problem, at, first_problem, last_turn
 from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
 
-# Version of the questions below and of what they call; one more whenever a verdict may change. 2: a blank final answer.
-VERSION = 2
+VERSION = 2  # of the questions below and of what they call; one more whenever a verdict may change
+NEW_CLASSES = {2: frozenset({"empty_final"})}
+"""By version: the failure classes that it newly gives. A verdict of an older version changes to these and no others."""
 
 FINAL_TEXT = "the run ends with a visible text"  # name of the check
 

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         check_known(run)
         found = check_run(run)
         self.stdout.write(found.sentence)
-        for line in (*found.differing, *found.unknown)[:MOST_LINES]:
+        for line in (*found.differing, *found.unknown, *found.by_newer_rules)[:MOST_LINES]:
             self.stdout.write(f"  {line}")
         if check and not found.holds:
             raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS)
