@@ -68,7 +68,7 @@ def test_a_corrected_scenario_judges_stored_trials_again_and_both_verdicts_are_k
 
 def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None:
     trials = Trial.objects.filter(scenario=STRICT)
-    assert set(trials.values_list("cause", flat=True)) == {"task_not_done"}
+    assert set(trials.values_list("cause", flat=True)) == {"calls_apart"}
 
     rejudge(of_run(corrected.pk).values_list("pk", flat=True))
 

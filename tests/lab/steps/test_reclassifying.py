@@ -7,6 +7,8 @@ from django.core.management import call_command
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from tests.lab.benches import PATCH, launched, scripted_model, work
+from toolbench.lab.failures.failures_page import get_failures
+from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.steps.causes import COLUMNS
 from toolbench.lab.steps.reclassifying import reclassify
@@ -25,6 +27,13 @@ def plays_badly(seen: Seen) -> Answer:
     if not tools or answered > 1:
         return says("Done.")
     return calls(("state_patch", {"request_id": "r1"} if not answered else {**PATCH, "ops": "all"}))
+
+
+def calls_too_long_then_talks(seen: Seen) -> Answer:
+    """Arguments over the limit, as the task asks for, then words instead of the shorter call."""
+    if any(message["role"] == "tool" for message in seen.json()["messages"]):
+        return says("I would change it now.")
+    return calls(("state_patch", {**PATCH, "request_id": "x" * 4000}))
 
 
 def told(trial: Trial) -> dict[str, object]:
@@ -49,6 +58,24 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
     assert (happy.missing_calls, happy.type_calls, happy.answered_turns, happy.good_turns) == (1, 1, 3, 1)
     assert (weather.cause, weather.arguments_asked, weather.arguments_right) == ("task_not_done", 1, 0)
     assert run.trials.get(scenario="chat_only").call_expected is None
+
+
+def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
+    with ScriptedProvider(calls_too_long_then_talks) as provider:
+        model = scripted_model(provider)
+        run = launched(model, scenarios=("long_arguments_guard",), trials=1)
+        work(model)
+    trial = run.trials.get()
+    before = told(trial)
+    old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
+    run.trials.update(taxonomy=1, **old)
+    page = get_failures(FailuresQuery(run=run.pk))
+    assert (page.version, page.newest, page.rows[0].cause.code) == (1, 2, "arguments_too_large")
+    assert reclassify() == (1, 1)
+    assert told(run.trials.get()) == before
+    assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
+    assert [(one["code"], one["mended"]) for one in trial.causes] == [("arguments_too_large", False)]
+    assert get_failures(FailuresQuery(run=run.pk)).version == 2
 
 
 def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:

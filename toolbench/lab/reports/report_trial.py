@@ -80,6 +80,7 @@ _COLUMNS = (
     "cause",
     "cause_signature",
     "causes",
+    "taxonomy",
     "input_tokens",
     "output_tokens",
     "cached_tokens",

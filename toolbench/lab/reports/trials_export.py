@@ -20,6 +20,7 @@ _NAMES = {
     "config__tool_use_mode": "tool_use_mode",
     "cell__control": "control",
     "run__simulated": "simulated",
+    "taxonomy": "cause_version",
 }
 _COLUMNS = (
     "pk", "config__provider_name", "config__model_name", "config__canonical", "config__profile", "config__strategy",
@@ -31,7 +32,7 @@ _COLUMNS = (
     "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
-    "left_out", *TRIAL_COUNTS,
+    "left_out", *TRIAL_COUNTS, "taxonomy",
 )  # fmt: skip
 
 
