@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.causes.drifts import AIM, DATA, Setting, attributed, cells, expected_causes, misses
+from benchmarks.causes.drifts import DATA, Setting, attributed, cells, expected_causes, misses
 from benchmarks.causes.playing import Cell, play
 from toolbench.evals import scenarios
 from toolbench.evals.causes.wire_causes import all_causes
@@ -52,7 +52,3 @@ def test_prose_gets_one_cause_whatever_came_before_it() -> None:
     settings = [Setting(), Setting(method="text_json")]
     played = play((cell, 0) for cell in cells(personas, (*SHORT, *EVERYTHING_PROVOKED), settings))
     assert {one.cause for one in played if one.failed} == {"no_call"}
-
-
-def test_aim_is_the_share_that_the_issue_names() -> None:
-    assert AIM == 0.98
