@@ -14,6 +14,7 @@ def test_drawn_pairs_are_the_same_again_and_two_drifts_each() -> None:
 def test_composable_broken_arguments_cannot_become_text() -> None:
     known = all_personas()
     assert not composable(known["broken-json"], known["fenced-calls"])
+    assert not composable(known["stream-cut"], known["stream-no-done"])
     assert composable(known["equal-ids"], known["fenced-calls"])
 
 
