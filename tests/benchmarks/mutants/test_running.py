@@ -1,0 +1,88 @@
+"""The tool on a small tree of its own, and the mirrored path in this one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutants.running import ROOT, mirrored_tests
+
+CODE = "import sys; from pathlib import Path; from benchmarks.mutants.__main__ import main"
+MODULE = """
+def above(a):
+    return a > 5
+"""
+TESTS = """
+from toolbench.above import above
+
+def test_above():
+    assert above(6)
+"""
+SURVIVING = "toolbench/above.py:above: return a > 5 -> return a > 4"
+KILLED = "toolbench/above.py:above: return a > 5 -> return a > 6"
+GONE = "toolbench/above.py:old: return 1 -> return 2"
+
+
+@pytest.mark.parametrize(
+    ("module", "tests"),
+    [
+        ("toolbench/evals/statistics/pairs.py", ["tests/evals/statistics/test_pairs.py"]),
+        ("toolbench/evals/statistics/sequential.py", ["tests/evals/statistics/test_sequential.py"]),
+        ("toolbench/engine/arguments.py", ["tests/engine/test_arguments.py"]),
+        ("toolbench/engine/loop/__init__.py", ["tests/engine/loop"]),
+    ],
+)
+def test_mirrored_tests_are_those_of_the_module_or_its_package(module: str, tests: list[str]) -> None:
+    assert mirrored_tests(ROOT, module) == tests
+
+
+def test_mirrored_tests_include_further_files_of_a_module(tmp_path: Path) -> None:
+    for path in ("toolbench/a.py", "toolbench/a_b.py", "tests/test_a.py", "tests/test_a_long.py", "tests/test_a_b.py"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    assert mirrored_tests(tmp_path, "toolbench/a.py") == ["tests/test_a.py", "tests/test_a_long.py"]
+    assert mirrored_tests(tmp_path, "toolbench/a_b.py") == ["tests/test_a_b.py"]
+
+
+def run_tool(folder: Path, tests: str, equivalents: dict[str, str]) -> tuple[int, str, str]:
+    for path, text in {
+        "toolbench/__init__.py": "",
+        "toolbench/above.py": MODULE,
+        "tests/__init__.py": "",
+        "tests/test_above.py": tests,
+        "pytest.ini": "[pytest]\nmarkers = browser\n",
+        "benchmarks/data/equivalent_mutants.json": json.dumps(equivalents),
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    command = f"{CODE}; sys.exit(main(['toolbench/above.py', '--jobs', '1', '--count', '0'], Path({str(folder)!r})))"
+    own = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=own, text=True, capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_mutants_tool_reports_survivors_and_stale_equivalents(tmp_path: Path) -> None:
+    code, said, errors = run_tool(tmp_path, TESTS, {SURVIVING: "for this test", KILLED: "wrong", GONE: "wrong"})
+    assert code == 1, errors
+    listed, unlisted, killed, gone = said.split("\n\n")[-5:-1]
+    assert f"{SURVIVING}: for this test" in listed
+    assert "return a > 5 -> return a >= 5" in unlisted
+    assert SURVIVING not in unlisted
+    assert KILLED in killed
+    assert GONE in gone
+    assert (tmp_path / "toolbench/above.py").read_text() == MODULE
+
+
+def test_mutants_tool_succeeds_when_every_mutant_fails_a_test(tmp_path: Path) -> None:
+    code, said, errors = run_tool(tmp_path, f"{TESTS}    assert not above(5)\n", {})
+    assert code == 0, said + errors
+    assert "3 of 3 fail a test" in said
+
+
+def test_mutants_tool_refuses_tests_that_fail_without_a_mutant(tmp_path: Path) -> None:
+    code, _, errors = run_tool(tmp_path, f"{TESTS}    assert above(0)\n", {})
+    assert code == 1
+    assert "Tests fail without any mutant: toolbench/above.py" in errors
