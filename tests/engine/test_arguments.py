@@ -74,3 +74,58 @@ def test_no_text_raises_and_what_is_read_can_be_written(raw: str) -> None:
     read = read_arguments(raw, 200_000)
     assert (read.arguments is None) == (read.status != "ok")
     assert write_json(read.arguments)
+
+
+@pytest.mark.parametrize("raw", [7, 1.5, True, object(), b"{}"])
+def test_arguments_neither_text_nor_json_have_no_size(raw: object) -> None:
+    read = read_arguments(raw, 300)
+    assert (read.status, read.size, arguments_size(raw)) == (INVALID_JSON, 0, 0)
+    assert type(raw).__name__ in read.problem
+
+
+def test_arguments_json_cannot_hold_say_why_in_200_characters() -> None:
+    unwritable = type("L" * 300, (), {})()
+    read = read_arguments({"a": unwritable}, 300)
+    assert (read.status, read.size, len(read.problem)) == (INVALID_JSON, 0, 200)
+
+
+def nested(levels: int) -> dict[str, object]:
+    """An object with objects and arrays in turn, so many levels in all."""
+    value: dict[str, object] | list[object] = {}
+    for level in range(levels - 1):
+        value = [value] if level % 2 == levels % 2 else {"a": value}
+    return value if isinstance(value, dict) else {"a": value}
+
+
+def test_arguments_nested_too_deeply_are_refused_without_a_size() -> None:
+    read = read_arguments(nested(140), 200_000)
+    assert (read.status, read.size) == (INVALID_JSON, 0)
+    assert read.problem == "arguments are nested too deeply"
+
+
+def test_wide_arguments_are_not_taken_for_deep_ones() -> None:
+    wide: dict[str, object] = {"a": [{} for _ in range(200)]}
+    assert read_arguments(wide, 200_000).arguments == wide
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        ("``````", "ok"),
+        ("```json```", "ok"),
+        ("```", INVALID_JSON),
+        ("`````", INVALID_JSON),
+        ('```json{"a":1}```', "ok"),
+    ],
+)
+def test_a_code_fence_needs_both_ends(raw: str, status: str) -> None:
+    assert read_arguments(raw, 300).status == status
+
+
+def test_arguments_read_before_are_measured_but_not_read_again() -> None:
+    raw, value = '{"a":"é"}', {"a": "é"}
+    read = read_arguments(raw, 10, value=value)
+    assert (read.status, read.size) == ("ok", 10)
+    assert read.arguments is value
+    over = read_arguments(raw, 9, value=value)
+    assert (over.status, over.size, over.arguments) == ("too_large", 10, None)

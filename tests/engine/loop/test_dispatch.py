@@ -99,3 +99,8 @@ def test_a_result_tells_what_became_of_its_call() -> None:
 def test_a_call_that_ran_needs_its_outcome() -> None:
     with pytest.raises(ValueError, match="c1"):
         result_of(dispatched("state_get"), None, Policy())
+
+
+def test_a_refused_call_took_no_time() -> None:
+    result = result_of(dispatched("nope"), None, Policy())
+    assert (result.executed, result.duration_ms) == (False, 0)

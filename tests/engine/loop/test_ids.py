@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbench.engine.loop.ids import repaired_ids
+from toolbench.engine.loop.ids import ids_in, repaired_ids
+from toolbench.engine.messages import Message
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,13 @@ def test_repaired_ids_are_always_different_and_stay_so(given_ids: list[str]) -> 
 
 def test_ten_thousand_repeats_are_no_burden() -> None:
     assert repaired_ids(["a"] * 10_000)[-1] == "a__10000"
+
+
+def test_ids_in_are_those_of_calls_that_have_one() -> None:
+    history: list[Message] = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "a"}, {"id": None}, {}, {"id": 7}, {"id": "b"}]},
+        {"role": "tool", "tool_call_id": "a", "content": "{}"},
+        {"role": "assistant", "content": "", "function_call": {"name": "f"}, "id": "c"},
+    ]
+    assert list(ids_in(history)) == ["a", "b"]

@@ -1,6 +1,8 @@
+from tests.engine.loop.test_preparing import prepare
 from tests.engine.scripted import answer, call, calling, no_tool_support, plan, play
-from toolbench.engine.events import Ask, Event, Outcome, PreparedCall, ToolResult
+from toolbench.engine.events import Ask, Event, Outcome, PreparedCall, Request, ToolResult
 from toolbench.engine.loop.loop import run_loop
+from toolbench.engine.loop.narration import Narration
 
 
 def slow(_: PreparedCall) -> Outcome:
@@ -72,3 +74,19 @@ def test_a_listener_that_raises_cannot_end_the_run() -> None:
     except StopIteration as end:
         final_text = end.value.final_text
     assert final_text == "Done."
+
+
+def test_a_call_that_could_not_run_is_told_with_its_reason() -> None:
+    played = play(plan(repair_request=True), [answer("state_get()"), answer()])
+    (told,) = played.told("tool_not_executed")
+    assert told["ask_again"] is True
+    assert told["reason"]
+
+
+def test_narration_tells_everything_unless_it_is_brief() -> None:
+    whole, brief = list[Event](), list[Event]()
+    for narration in (Narration(prepare(), whole.append), Narration(prepare(), brief.append, brief=True)):
+        narration.request_start(Request(0, "", b"", tools_sent=True), 1, 0)
+        narration.request_retry(0, 1)
+    assert [event.type for event in whole] == ["llm_request_start", "llm_request_retry"]
+    assert [event.type for event in brief] == ["llm_request_retry"]

@@ -50,3 +50,15 @@ def test_a_call_that_even_the_preset_cannot_read_is_said_to_be_lost(text: str) -
     hint = read_refused(setup(**HEALED), text, with_tools=True)
     assert isinstance(hint, str)
     assert hint.endswith("that cannot be read.")
+
+
+def test_a_call_the_preset_would_read_is_not_said_to_be_lost() -> None:
+    hint = read_refused(setup(), '{"name": "state_patch", "arguments": {"ops": []}}', with_tools=True)
+    assert isinstance(hint, str)
+    assert hint.endswith(f"the transform {HEALER} reads such answers.")
+
+
+def test_a_call_that_broke_off_is_lost_without_the_preset_too() -> None:
+    hint = read_refused(setup(), '<function=state_patch{"ops": ["cut', with_tools=True)
+    assert isinstance(hint, str)
+    assert hint.endswith("that cannot be read.")

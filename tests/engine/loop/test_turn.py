@@ -15,7 +15,7 @@ from toolbench.engine.capabilities.record import merge
 from toolbench.engine.events import End
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
-from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.transforms import UnknownTransform, names
@@ -311,3 +311,66 @@ def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
     turn = read(given, json.dumps({"content": [said, use], "stop_reason": "tool_use", "usage": usage}).encode())
 
     assert (turn.text, [one.name for one in turn.calls], turn.findings) == ("Let me see.", ["state_get"], ())
+
+
+def asked(given: TurnSetup, *, must_call: bool) -> list[JsonObject]:
+    """What is asked for directly and through the whole turn."""
+    whole = ask_turn(given, 0, USER, with_tools=True, must_call=must_call).request
+    return [
+        json.loads(one.body) for one in (build_request(given, 0, USER, with_tools=True, must_call=must_call), whole)
+    ]
+
+
+def test_only_a_constrained_turn_that_must_call_allows_nothing_else() -> None:
+    constrained = setup(method="constrained")
+    free, held = asked(constrained, must_call=False), asked(constrained, must_call=True)
+    assert free[0] == free[1] == body(constrained)
+    assert free[0] == json.loads(ask_turn(constrained, 0, USER, with_tools=True).request.body)
+    assert held[0] == held[1] != free[0]
+    assert asked(setup(), must_call=True)[0]["tool_choice"] == "auto"
+
+
+def test_a_turn_that_must_call_keeps_a_tool_choice_of_its_own() -> None:
+    given = setup(method="constrained", tool_choice="none")
+    assert asked(given, must_call=True) == asked(given, must_call=False)
+
+
+def test_a_stream_is_asked_for_with_its_usage_and_its_retries() -> None:
+    given = setup(cut_stream_retries=3)
+    whole = build_request(given, 0, USER, with_tools=True)
+    assert (whole.stream, whole.cut_retries, "stream" in json.loads(whole.body)) == (False, 0, False)
+    streamed = build_request(replace(given, stream=True), 0, USER, with_tools=True)
+    assert (streamed.stream, streamed.cut_retries) == (True, 3)
+    sent = json.loads(streamed.body)
+    assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
+    unwanted = body(replace(setup({"stream_options": None}), stream=True))
+    assert (unwanted["stream"], "stream_options" in unwanted) == (True, False)
+
+
+@pytest.mark.parametrize(("pattern", "kept"), [("", True), ("^[a-zA-Z0-9]{9}$", False)])
+def test_ids_of_the_history_are_made_to_fit_a_known_pattern(pattern: str, kept: bool) -> None:
+    history: list[Message] = [*USER, {"role": "assistant", "content": "", "tool_calls": [call(call_id="a b")]}]
+    request = build_request(setup(tool_id_pattern=pattern), 0, history, with_tools=True)
+    sent = json.loads(request.body)["messages"][-1]["tool_calls"][0]["id"]
+    assert (sent == "a b") == kept
+    assert [change.name for change in request.changes] == ([] if kept else ["tool_call_ids_fit_pattern"])
+
+
+def test_remarks_are_made_on_structured_calls_only() -> None:
+    structured = read(setup(), answer(None, calls=[call()]))
+    assert [finding.code for finding in structured.findings] == ["finish_mismatch"]
+    written = read(setup(method="text_json"), answer('```json\n{"name": "state_get", "arguments": {}}\n```'))
+    assert (len(written.calls), written.findings) == (1, ())
+
+
+@pytest.mark.parametrize(("method", "mode"), [("native", "tool_use"), ("text_json", "json_fallback")])
+def test_a_turn_names_how_calls_were_asked_for(method: str, mode: str) -> None:
+    assert read(setup(method=method), answer()).mode == mode
+    assert read(setup(method=method), answer(), with_tools=False).mode == ""
+
+
+@pytest.mark.parametrize(("finish", "truncated"), [("tool_calls", False), ("length", True)])
+def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str, truncated: bool) -> None:
+    turn = read(setup(argument_repairs="missing_closers"), answer(None, calls=[call("t", '{"ops": []')], finish=finish))
+    assert turn.calls[0].arguments == ('{"ops": []' if truncated else '{"ops": []}')
+    assert [error.truncated for error in turn.parse_errors] == [truncated]

@@ -1,7 +1,9 @@
 from typing import Any
 
-from toolbench.engine.policy.keys import OBJECT, WORDS, KeyRow
-from toolbench.engine.policy.layering import LayeredValue, leaves, merged
+import pytest
+
+from toolbench.engine.policy.keys import FLAG, OBJECT, TEXT, WORDS, KeyRow, Kind
+from toolbench.engine.policy.layering import LayeredValue, Overridden, leaves, merged
 
 
 def laid(row: KeyRow, *layers: tuple[str, Any]) -> LayeredValue:
@@ -46,3 +48,54 @@ def test_merging_changes_neither_side() -> None:
 
 def test_an_empty_object_is_a_leaf() -> None:
     assert list(leaves({"a": {}, "b": {"c": 1}})) == [("a", {}), ("b.c", 1)]
+
+
+def put_twice(kind: Kind, first: Any, second: Any, default: Any = None) -> tuple[LayeredValue, list[Overridden]]:
+    value = LayeredValue(KeyRow("key", kind, default, ""))
+    value.put("a", first)
+    return value, value.put("b", second)
+
+
+def test_layered_value_reports_the_setting_a_later_layer_replaced() -> None:
+    value, lost = put_twice(TEXT, "x", "y")
+    assert lost == [Overridden("key", "a", "x", "b", "y")]
+    assert (value.value, dict(value.origins())) == ("y", {"key": "b"})
+
+
+def test_layered_value_reports_nothing_for_the_same_setting() -> None:
+    value, lost = put_twice(TEXT, "x", "x")
+    assert lost == []
+    assert dict(value.origins()) == {"key": "b"}
+
+
+def test_layered_value_reports_nothing_of_the_engines_default() -> None:
+    assert LayeredValue(KeyRow("key", TEXT, "x", "")).put("a", "y") == []
+
+
+def test_null_clears_an_object_and_reports_it_once() -> None:
+    value, lost = put_twice(OBJECT, {"x": 1, "y": {"z": 2}}, None, {})
+    assert lost == [Overridden("key", "a", {"x": 1, "y": {"z": 2}}, "b", {})]
+    assert (value.value, dict(value.origins())) == ({}, {"key": "b"})
+
+
+def test_an_empty_object_clears_nothing() -> None:
+    value, lost = put_twice(OBJECT, {"x": 1}, {}, {})
+    assert (value.value, lost, dict(value.origins())) == ({"x": 1}, [], {"key.x": "a"})
+
+
+def test_an_empty_list_clears_and_names_the_last_layer_that_spoke() -> None:
+    value = laid(KeyRow("key", WORDS, (), ""), ("a", ["x"]), ("b", ["y"]))
+    assert value.put("c", []) == [Overridden("key", "b", ("x", "y"), "c", ())]
+    assert (value.value, dict(value.origins())) == ((), {"key": "c"})
+
+
+def test_only_the_leaves_that_changed_are_reported() -> None:
+    _, lost = put_twice(OBJECT, {"x": 1, "y": 2, "z": 3}, {"x": 1, "y": 5}, {})
+    assert lost == [Overridden("key.y", "a", 2, "b", 5)]
+
+
+@pytest.mark.parametrize(("characters", "shown"), [(58, "x" * 58 + "'"), (59, "x" * 59 + "…")])
+def test_a_refused_value_is_shown_up_to_60_characters(characters: int, shown: str) -> None:
+    with pytest.raises(ValueError, match="is not accepted; it must be true or false") as caught:
+        LayeredValue(KeyRow("key", FLAG, False, "")).put("a", "x" * characters)
+    assert str(caught.value).startswith(f"'{shown} is not accepted")

@@ -136,3 +136,20 @@ def test_a_policy_survives_being_written_and_resolved_again() -> None:
 def test_last_write_keys_are_associative(a: dict[str, Any], b: dict[str, Any], c: dict[str, Any]) -> None:
     apart = resolve([("a", a), ("b", b), ("c", c)]).policy
     assert apart == resolve([("ab", {**a, **b}), ("c", c)]).policy == resolve([("a", a), ("bc", {**b, **c})]).policy
+
+
+PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "policy_keys.json").read_text())
+
+
+def test_keys_keep_the_defaults_they_were_published_with() -> None:
+    """A run stores its layers and not the engine's defaults: with another default it would be read as another run."""
+    defaults = policy_json(Policy())
+    assert {name: defaults[name] for name in PUBLISHED} == {name: row["default"] for name, row in PUBLISHED.items()}
+
+
+@pytest.mark.parametrize("name", [name for name, row in PUBLISHED.items() if "minimum" in row])
+def test_a_whole_number_is_accepted_from_its_minimum_on(name: str) -> None:
+    least = PUBLISHED[name]["minimum"]
+    assert getattr(resolve([("a", {name: least})]).policy, name) == least
+    with pytest.raises(PolicyError, match=f"a whole number, {least} or more"):
+        resolve([("a", {name: least - 1})])

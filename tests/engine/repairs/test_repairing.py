@@ -160,3 +160,76 @@ def test_long_rows_of_anything_are_gone_through_once(piece: str) -> None:
 
 def test_what_is_too_long_is_left_as_it_is() -> None:
     assert repair('{"a": "' + "x" * MOST + '",}', ALL) is None
+
+
+def test_a_text_of_65536_characters_is_still_looked_at() -> None:
+    rest = 65_536 - len('{"a": "",}')
+    found = repair('{"a": "' + "x" * rest + '",}', ["trailing_commas"])
+    assert found is not None
+    assert found.repairs == ("trailing_commas",)
+    assert repair('{"a": "' + "x" * (rest + 1) + '",}', ["trailing_commas"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "mended"),
+    [
+        ("{größe: 1}", "unquoted_keys", '{"größe": 1}'),
+        (r'{"a": "\u0041 \d"}', "invalid_escapes", r'{"a": "\u0041 \\d"}'),
+        (r'{"a": "\user"}', "invalid_escapes", r'{"a": "\\user"}'),
+        (r'{"a": "\u12"}', "invalid_escapes", r'{"a": "\\u12"}'),
+        (r'{"a": "\xe9\U0001F600"}', "invalid_escapes", r'{"a": "\u00e9\ud83d\ude00"}'),
+    ],
+)
+def test_a_repair_writes_nothing_anew_that_was_right(text: str, name: str, mended: str) -> None:
+    found = repair(text, [name])
+    assert found is not None
+    assert found.text == mended
+
+
+@pytest.mark.parametrize(("levels", "read"), [(4, True), (5, False)])
+def test_nested_encodings_are_unwrapped_up_to_four_times(levels: int, read: bool) -> None:
+    text = '{"a": 1}'
+    for _ in range(levels):
+        text = json.dumps(text)
+    assert (repair(text, ["nested_encoding"]) is not None) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ('{"a": 1 /**/}', True),
+        ('{"a": 1 /***/}', True),
+        ('{"a": 1} /*/', False),
+        ('{"a": 1} /*', False),
+        ('{"a": 1} // done', False),
+        ('{"a": 1 // one\n}', True),
+    ],
+)
+def test_a_comment_is_dropped_only_with_its_end(text: str, mended: bool) -> None:
+    found = repair(text, ["comments"])
+    assert (found is not None) == mended
+    assert found is None or (found.value, found.repairs) == ({"a": 1}, ("comments",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'{"a": "x\"', {"a": 'x"'}),
+        (r'{"a": "x\\', {"a": "x\\"}),
+        (r'{"a": "\"', {"a": '"'}),
+        ('{"a": "', {"a": ""}),
+        ("{'a': '", {"a": ""}),
+        ("{'a': 'x", {"a": "x"}),
+        ('{"a": ["x", "y', {"a": ["x", "y"]}),
+    ],
+)
+def test_a_string_is_closed_where_it_broke_off(text: str, value: Any) -> None:
+    found = repair(text, ["single_quotes", "missing_closers", "cut_value"])
+    assert found is not None
+    assert (found.value, found.truncated) == (value, True)
+
+
+def test_a_lone_object_was_not_written_twice() -> None:
+    found = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
+    assert found is not None
+    assert found.repairs == ("escaped_object", "trailing_commas")

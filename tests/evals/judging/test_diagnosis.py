@@ -1,8 +1,14 @@
 """Problems of a record, in order, and what makes them good again."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
 from tests.evals.records import calling, ended, failing, result, saying
-from toolbench.engine.events import ExchangeError
-from toolbench.evals.judging.diagnosis import first_problem, problems
+from toolbench.engine.events import Ended, ExchangeError
+from toolbench.engine.messages import SchemaError
+from toolbench.evals.judging.diagnosis import BROKEN_SCHEMA, Problem, first_problem, last_turn, problems
 from toolbench.evals.scenarios.tools import state_tools
 
 TOOLS = state_tools()
@@ -59,3 +65,101 @@ def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
     failed = result("state_get", {}, code="INTERNAL_ERROR")
     record = ended(calling(0, *[failed] * 5_000), calling(1, result("state_get", {})))
     assert all(one.mended for one in problems(record, TOOLS))
+
+
+ONLY_ERROR = result("state_patch", {}, code="ARGUMENT_ERROR")
+
+
+def only(record: Ended, *, expected: Sequence[str] = ()) -> Problem:
+    found = first_problem(record, TOOLS, expected=expected)
+    assert found is not None
+    return found
+
+
+def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> None:
+    record = ended(
+        calling(0, result("state_get", {})),
+        calling(1, ONLY_ERROR),
+        calling(2, result("state_get", {})),
+        saying(3, "No."),
+        saying(4, "Done."),
+    )
+    found = only(record, expected=["ARGUMENT_ERROR"])
+    assert (found.failure_class, found.code, found.mended) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
+    assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+
+
+def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
+    found = only(
+        ended(saying(0, "Hm."), calling(1, ONLY_ERROR), calling(2, ONLY_ERROR), calling(3, result("state_get", {}))),
+        expected=["ARGUMENT_ERROR"],
+    )
+    assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
+
+
+def test_a_broken_schema_is_a_problem_even_where_its_code_is_expected() -> None:
+    errors = [SchemaError("$.ops", "missing", ""), SchemaError("$.request_id", "missing", "")]
+    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
+    found = only(ended(calling(0, broken)), expected=["ARGUMENT_ERROR"])
+    assert (found.failure_class, found.bad.path) == (BROKEN_SCHEMA, "$.ops")
+    assert found.bad.sentence == "Turn 1, parsed call 1: $.ops is missing; state_patch needs it."
+
+
+def test_schema_errors_of_a_tool_nobody_has_are_told_by_their_code() -> None:
+    broken = result("gone", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$", "missing", "")])
+    assert only(ended(calling(0, broken))).failure_class == "arguments_refused"
+
+
+def test_a_failed_call_is_told_with_its_first_code_and_message() -> None:
+    failed = result("state_get", {}, code="INTERNAL_ERROR")
+    errors = (*failed.envelope.errors, {"code": "OTHER", "message": "later"})
+    two = replace(failed, envelope=replace(failed.envelope, errors=errors))
+    found = only(ended(calling(0, two)))
+    assert found.code == "INTERNAL_ERROR"
+    assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: INTERNAL_ERROR in words."
+    silent = replace(failed, envelope=replace(failed.envelope, errors=()))
+    found = only(ended(calling(0, silent)))
+    assert found.code == ""
+    assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: it gave no reason."
+
+
+@pytest.mark.parametrize(
+    ("text", "finding", "expected"),
+    [
+        ("<tool_call>", "call_in_text", "call_in_tags"),
+        ("state_get()", "call_in_text", "text_instead_of_call"),
+        ("<tool_call>", "stream_cut", "stream_cut"),
+        ("state_get()", "stream_cut", "stream_cut"),
+    ],
+)
+def test_a_call_in_tags_is_a_class_of_its_own(text: str, finding: str, expected: str) -> None:
+    found = only(ended(saying(0, text, finding=finding)))
+    assert found.failure_class == expected
+    assert found.bad.sentence == f"Turn 1: the engine found {finding}."
+
+
+def test_a_harmless_finding_is_no_problem() -> None:
+    assert first_problem(ended(saying(0, "Done.", finding="prose_around_call")), TOOLS) is None
+
+
+def test_what_came_before_mends_nothing() -> None:
+    good = calling(0, result("state_get", {}))
+    assert only(ended(good, saying(1, "state_get()", finding="call_in_text"))).failure_class == "text_instead_of_call"
+    assert only(ended(good, saying(1, "cut", finish="length"))).failure_class == "cut_by_length"
+    assert only(ended(saying(0, "Hi"), saying(1, " "))).failure_class == "empty_answer"
+
+
+def test_a_good_call_in_the_next_turn_mends_an_answer() -> None:
+    good = calling(1, result("state_get", {}))
+    assert first_problem(ended(saying(0, "state_get()", finding="call_in_text"), good), TOOLS) is None
+    assert first_problem(ended(saying(0, "cut", finish="length"), good), TOOLS) is None
+
+
+def test_a_blank_answer_is_not_mended_by_another() -> None:
+    assert only(ended(saying(0, ""), saying(1, " \n"))).bad.turn == 0
+    assert first_problem(ended(saying(0, ""), calling(1, result("state_get", {}))), TOOLS) is None
+
+
+def test_the_last_turn_is_that_of_the_last_record() -> None:
+    assert last_turn(ended()) == 0
+    assert last_turn(ended(saying(0, "a"), saying(1, "b"), saying(2, "c"), saying(4, "d"))) == 4

@@ -105,3 +105,34 @@ def test_a_stream_that_ended_in_the_middle_is_the_models_failure() -> None:
 def test_an_unknown_class_is_an_error() -> None:
     with pytest.raises(KeyError):
         failures.find("nothing_like_it")
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        (400, "HTTP_400"),
+        (401, "AUTH"),
+        (418, "HTTP_418"),
+        (429, "RATE_LIMIT"),
+        (499, "HTTP_499"),
+        (500, "UPSTREAM_5XX"),
+        (501, "UPSTREAM_5XX"),
+        (599, "UPSTREAM_5XX"),
+    ],
+)
+def test_of_status_gives_the_case_studys_word(status: int, word: str) -> None:
+    assert failures.of_status(status) == word
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(499, "provider_failed"), (500, "upstream_failed"), (501, "upstream_failed")]
+)
+def test_an_unknown_status_from_500_on_is_the_servers_failure(status: int, code: str) -> None:
+    assert failures.of_exchange(ExchangeError("new_code", "", status)) == code
+
+
+def test_what_the_engine_finds_is_judged_and_needs_nobody_to_set_it_up() -> None:
+    found = [row for row in failures.all_classes() if row.findings or row.envelope]
+    assert found
+    assert all(row.judged and not row.set_up and not row.infrastructure for row in found)
+    assert [row.code for row in failures.all_classes() if row.set_up and not row.infrastructure] == []

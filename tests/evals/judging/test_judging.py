@@ -172,3 +172,29 @@ def test_every_failure_says_what_went_wrong() -> None:
     for verdict in [*_failing_calls(), *_failing_exchanges(), *_ends_and_answers(), *_scenarios_own()]:
         assert verdict.outcome == "pass" or verdict.sentence
         assert verdict.rule
+
+
+def test_a_verdict_tells_both_passes_apart() -> None:
+    trial = HandTrial("happy_path")
+    turns = calling(0, trial.get()), calling(1, trial.patch())
+    silent, done = (trial.judge(ended(*turns, saying(2, text))) for text in ("It is done now.", "Done."))
+    assert (done.outcome, done.task_pass, done.parity_pass, done.category) == ("pass", True, True, "")
+    assert (silent.outcome, silent.task_pass, silent.parity_pass) == ("pass", True, False)
+    assert silent.category == "ASSERTION_FAILED"
+    other = HandTrial("happy_path")
+    failed = other.judge(ended(calling(0, other.get()), saying(1, "Done.")))
+    assert (failed.outcome, failed.task_pass, failed.parity_pass) == ("fail", False, False)
+
+
+def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() -> None:
+    weather = HandTrial("weather")
+    failed = judged(ended(saying(0, "Hello"), end=End.NO_TOOL_CALLS), "weather")
+    assert (failed.outcome, failed.parity_pass, failed.category) == ("fail", None, "NO_TOOL_CALLS")
+    refused = weather.judge(ended(failing(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
+    assert (refused.outcome, refused.parity_pass, refused.category) == ("infra", None, "RATE_LIMIT")
+    off = judged(ended(saying(0, "Hello", tools_sent=False)), "weather")
+    assert (off.outcome, off.parity_pass, off.category) == ("na", None, "")
+
+
+def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
+    assert not judged(ended(saying(0, "Hello"))).avoided

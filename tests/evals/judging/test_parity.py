@@ -5,6 +5,7 @@ import pytest
 from tests.evals.records import calling, ended, failing, result, saying
 from toolbench.engine.events import End, ExchangeError
 from toolbench.evals.judging import parity
+from toolbench.evals.trials import Check
 
 
 @pytest.mark.parametrize("text", ["Done.", "done", " DONE! ", '"Done."', "`done`", "'Done.'\n"])
@@ -64,3 +65,22 @@ def test_a_failed_assertion_without_any_call_is_no_tool_calls() -> None:
     assert parity.category(ended(saying(0, "Done."))) == "NO_TOOL_CALLS"
     assert parity.category(ended(calling(0, result("state_get", {})), saying(1, "Done."))) == "ASSERTION_FAILED"
     assert parity.category(ended(saying(0, "hello", tools_sent=False))) == "ASSERTION_FAILED"
+
+
+def test_the_final_word_is_quoted_up_to_80_characters() -> None:
+    assert parity.done_check(ended(saying(0, "Done."))) == Check("says Done.", True)
+    text = "x" * 80 + "yz"
+    assert parity.done_check(ended(saying(0, text))) == Check("says Done.", False, f"the final text is {'x' * 80!r}")
+
+
+def test_a_pass_needs_a_final_answer_and_every_check() -> None:
+    good, bad = Check("a", True), Check("b", False, "no")
+    answered, broken = ended(saying(0, "Done.")), ended(saying(0, "Done."), end=End.TOOL_ERROR)
+    assert parity.passes(answered, [good])
+    assert not parity.passes(answered, [good, bad])
+    assert not parity.passes(broken, [good])
+
+
+def test_an_exchange_that_failed_on_the_way_does_not_name_the_end() -> None:
+    error = ExchangeError("rate_limited", "", 429)
+    assert parity.category(ended(failing(0, error), saying(1, "x"), error=error, end=End.TOOL_ERROR)) == "TOOL_ERROR"

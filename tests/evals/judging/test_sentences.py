@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.judging.sentences import of_schema_error, path_steps, value_at
+from toolbench.evals.judging.sentences import of_schema_error, path_steps, shown, value_at
 from toolbench.evals.scenarios.tools import definition, state_tools
 from toolbench.evals.tables import read_table
 
@@ -54,3 +54,19 @@ def test_paths_are_read_step_by_step() -> None:
     assert path_steps('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
     assert value_at({"ops": [{"two words": {"path": 7}}]}, path_steps('$.ops[0]["two words"].path')) == 7
     assert value_at({"ops": "text"}, path_steps("$.ops.deep")) is None
+
+
+@pytest.mark.parametrize(("characters", "said"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])
+def test_a_value_is_shown_up_to_60_characters(characters: int, said: str) -> None:
+    assert shown("x" * characters) == f'"{said}'
+
+
+def test_a_value_is_shown_in_its_own_characters() -> None:
+    assert shown({"città": "北京"}) == '{"città": "北京"}'
+
+
+def test_only_a_choice_that_is_broken_lists_what_is_allowed() -> None:
+    error = SchemaError("$.workspace_id", "length", "it is too short.")
+    assert of_schema_error(error, {"workspace_id": ""}, INTENT) == '$.workspace_id is "": it is too short.'
+    unknown = SchemaError("$.nowhere", "enum", "it is not allowed.")
+    assert of_schema_error(unknown, {"nowhere": 1}, INTENT) == "$.nowhere is 1: it is not allowed."

@@ -18,8 +18,8 @@ class WrittenEnvelope:
 
     envelope: Envelope
     content: str
-    replaced: bool = False
-    changes: tuple[TransformChange, ...] = ()
+    replaced: bool
+    changes: tuple[TransformChange, ...]
 
 
 def refusal(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
