@@ -1,5 +1,7 @@
 """Counts that hang together are worth fewer independent ones."""
 
+import pytest
+
 from toolbench.evals.statistics.clusters import Clustered
 
 
@@ -33,3 +35,36 @@ def test_nothing_is_worth_nothing() -> None:
 
 def test_more_trials_never_are_worth_more_than_they_are() -> None:
     assert of((3, 4), (1, 4), (4, 4)).design_effect >= 1
+
+
+@pytest.mark.parametrize(
+    "clusters",
+    [
+        ((1, 4), (3, 4)),
+        ((0, 5), (2, 5), (5, 5)),
+        ((1, 3), (4, 8), (0, 2), (7, 9)),
+        ((1, 2), (1, 2), (2, 2), (0, 2)),
+    ],
+)
+def test_design_effect_is_the_variance_between_clusters(clusters: tuple[tuple[int, int], ...]) -> None:
+    """Counted out cluster by cluster, after Rao and Scott (1992)."""
+    m, k, n = len(clusters), sum(k for k, _ in clusters), sum(n for _, n in clusters)
+    share = k / n
+    between = m / (m - 1) * sum((one_k - share * one_n) ** 2 for one_k, one_n in clusters)
+    worst = sum(one_n**2 for _, one_n in clusters) / n
+    wanted = min(max(1.0, between / (n * share * (1 - share))), worst)
+    assert of(*clusters).design_effect == pytest.approx(wanted)
+
+
+def test_one_cluster_alone_is_worth_one() -> None:
+    assert of((1, 4)).design_effect == 4
+    assert of((1, 4)).effective() == (0, 1)
+    assert of((4, 4)).effective() == (1, 1)
+
+
+def test_clusters_without_a_pass_are_worth_one_each() -> None:
+    assert of(*[(0, 4)] * 10).effective() == (0, 10)
+
+
+def test_any_count_at_all_is_worth_at_least_one() -> None:
+    assert of((2, 4)).effective(design_effect=100) == (0, 1)

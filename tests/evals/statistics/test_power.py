@@ -1,5 +1,7 @@
 """The trials that would find a difference do find it, by the very test that will be used."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats as reference
@@ -42,3 +44,39 @@ def test_equal_sides_come_to_lie_apart_by_chance() -> None:
     assert noise(0.9, 4000, 4000) == pytest.approx(0.01315, abs=1e-4)
     assert noise(1.0, 30, 30) > 0.08
     assert noise(0.9, 0, 40) == 1
+
+
+def casagrande_pike_smith(first: float, second: float) -> int:
+    """The textbook's arrangement (Biometrics 34, 1978), at 5 % two-sided and a power of 80 %."""
+    alpha, beta = reference.norm.ppf(0.975), reference.norm.ppf(0.8)
+    mean = (first + second) / 2
+    a = (alpha * math.sqrt(2 * mean * (1 - mean)) + beta * math.sqrt(first * (1 - first) + second * (1 - second))) ** 2
+    gap = abs(first - second)
+    return math.ceil(a * (1 + math.sqrt(1 + 4 * gap / a)) ** 2 / (4 * gap**2))
+
+
+@pytest.mark.parametrize(
+    ("share", "points", "other"),
+    [(0.9, 0.1, 0.8), (0.95, 0.25, 0.7), (0.5, 0.4, 0.1), (0.2, 0.3, 0.5), (0.5, 0.6, 1.0), (0.03, 0.99, 1.0)],
+)
+def test_trials_to_find_are_those_of_casagrande_pike_and_smith(share: float, points: float, other: float) -> None:
+    assert trials_to_find(points, share=share) == casagrande_pike_smith(share, other)
+
+
+def test_a_share_beyond_all_or_none_counts_as_all_or_none() -> None:
+    assert trials_to_find(0.1, share=1.05) == trials_to_find(0.1, share=1.0)
+    assert trials_to_find(0.1, share=-0.05) == trials_to_find(0.1, share=0.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_the_least_difference_found_is_the_first_whole_point_that_is_there(share: float) -> None:
+    there = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
+    needed = {points: trials_to_find(points / 100, share=share) for points in there}
+    for trials in sorted({1, *needed.values(), *(n - 1 for n in needed.values())}):
+        wanted = next((points / 100 for points in there if needed[points] <= trials), None)
+        assert least_found(trials, share=share) == wanted
+
+
+def test_two_trials_say_nothing_of_a_difference_by_chance() -> None:
+    assert noise(0.5, 1, 1) == 1
+    assert noise(0.9, 40, 0) == 1

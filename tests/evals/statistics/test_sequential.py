@@ -1,5 +1,6 @@
 """Intervals that hold at every look: against their definition, exactly by counting paths, and beside ordinary ones."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -75,3 +76,34 @@ def _ever_left_out(p: float, interval: Callable[[int, int], tuple[float, float]]
         lost += float(inside[out].sum())
         inside = np.where(out, 0, inside)
     return lost
+
+
+@given(counted(), st.sampled_from([1e-13, 0.05, 0.5]))
+def test_passes_and_failures_are_treated_alike(count: tuple[int, int], error: float) -> None:
+    k, n = count
+    for interval in (always_valid, always_valid_mean):
+        low, high = interval(k, n, error)
+        assert interval(n - k, n, error) == pytest.approx((1 - high, 1 - low), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 5, 200])
+def test_all_and_none_reach_the_end(n: int) -> None:
+    assert always_valid(n, n, 0.05)[1] == always_valid_mean(n, n, 0.05)[1] == 1.0
+    assert always_valid(0, n, 0.05)[0] == always_valid_mean(0, n, 0.05)[0] == 0.0
+    assert 0 < always_valid(n, n, 0.05)[0] < 1
+    assert 0 < always_valid(0, n, 0.05)[1] < 1
+
+
+@pytest.mark.parametrize(("error", "left_out"), [(1e-13, False), (1.2e-12, False), (3.3e-12, True)])
+def test_an_end_nearer_than_one_in_a_million_million_is_the_end(error: float, left_out: bool) -> None:
+    """At k = n = 1 the mixture is 1/2, so p is left out below error/2."""
+    low, high = always_valid(1, 1, error)[0], always_valid(0, 1, error)[1]
+    assert (low > 0, high < 1) == (left_out, left_out)
+
+
+@pytest.mark.parametrize(("k", "n", "error"), [(30, 40, 0.05), (200, 400, 0.01), (5, 8, 0.2)])
+def test_the_mean_of_unequal_rates_has_robbins_boundary(k: int, n: int, error: float) -> None:
+    """The two-sided normal mixture of Howard et al. (2021), equation 14, with variance 1/4 a trial and rho = 2."""
+    variance = n / 4 + 2
+    half = math.sqrt(2 * variance * math.log(math.sqrt(variance / 2) / error)) / n
+    assert always_valid_mean(k, n, error) == pytest.approx((max(0.0, k / n - half), min(1.0, k / n + half)))

@@ -79,3 +79,9 @@ def test_an_exact_interval_takes_effective_counts() -> None:
     assert stats.clopper_pearson(0, 0) == (0.0, 1.0)
     with pytest.raises(ValueError, match="is no rate"):
         stats.clopper_pearson(2, 1)
+
+
+@pytest.mark.parametrize("k", [-0.5, -1, 10.5])
+def test_an_exact_interval_refuses_a_count_that_cannot_be(k: float) -> None:
+    with pytest.raises(ValueError, match="is no rate"):
+        stats.clopper_pearson(k, 10)

@@ -1,11 +1,13 @@
 """Rules for when a cell has been tried enough."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.sequential import play_cell, play_race
-from toolbench.evals.statistics.stopping import Count, Until, UntilRefused, decide
+from toolbench.evals.statistics.sequential import always_valid
+from toolbench.evals.statistics.stopping import FIRST, STEP, Count, Until, UntilRefused, decide
 
 
 def of(*counts: tuple[int, int], error: float = 0.05) -> list[Count]:
@@ -72,3 +74,62 @@ def test_simulated_equals_are_seldom_told_apart_and_unequals_are() -> None:
     assert unequal.within(0.05)
     assert unequal.decided == 1.0
     assert unequal.trials < 80
+
+
+def test_a_rule_says_what_it_decides_and_how_surely() -> None:
+    assert str(Until()) == "success given an answer against 90 %, error 5 % a cell"
+    assert str(Until("width")) == "success given an answer known within 20 points, error 5 % a cell"
+    assert str(Until("best")) == "the best success given an answer of every scenario, error 5 % a scenario"
+
+
+def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:
+    method = (Path(__file__).parents[3] / "docs" / "method.md").read_text(encoding="utf-8")
+    assert f"Every cell begins with {FIRST} trials; only open ones get more, {STEP} at a time." in method
+
+
+@pytest.mark.parametrize(
+    ("key", "accepted", "refused"),
+    [
+        ("error", (0.001, 0.5), (0.0009, 0.51)),
+        ("target", (0.5, 99.5), (-0.5, 0, 100)),
+        ("width", (1, 99), (0.5, 99.5)),
+    ],
+)
+def test_a_rule_is_accepted_up_to_its_bounds(key: str, accepted: tuple[float, ...], refused: tuple[float, ...]) -> None:
+    for value in accepted:
+        assert getattr(Until.read({key: value}), key) == value
+    for value in refused:
+        with pytest.raises(UntilRefused, match=key):
+            Until.read({key: value})
+
+
+def test_the_first_unknown_key_is_named() -> None:
+    with pytest.raises(UntilRefused, match="has no aim"):
+        Until.read({"patience": 3, "aim": 1})
+
+
+@pytest.mark.parametrize(("competitors", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])
+def test_a_cell_without_rivals_keeps_the_whole_error(competitors: int, error: float) -> None:
+    assert Until("best", error=0.05).cell_error(competitors) == pytest.approx(error)
+
+
+def test_straight_passes_decide_a_target_of_90_from_53_on() -> None:
+    assert decide(Until("threshold", target=90), of((52, 52), (53, 53))) == ("", "above")
+
+
+def test_straight_failures_decide_a_target_of_10_from_53_on() -> None:
+    assert decide(Until("threshold", target=10), of((0, 52), (0, 53))) == ("", "below")
+
+
+@pytest.mark.parametrize(("width", "found"), [(12.6, ""), (12.7, "narrow")])
+def test_an_interval_is_narrow_to_a_tenth_of_a_point(width: float, found: str) -> None:
+    assert decide(Until("width", width=width), of((40, 40))) == (found,)
+
+
+def test_an_interval_that_just_reaches_its_aim_is_decided() -> None:
+    low, high = always_valid(2, 5, 0.05)
+    assert (100 * (high - low)) / 100 == high - low
+    assert decide(Until("width", width=100 * (high - low)), of((2, 5))) == ("narrow",)
+    low = always_valid(3, 20, 0.05)[0]
+    assert (100 * low) / 100 == low
+    assert decide(Until("threshold", target=100 * low), of((3, 20))) == ("above",)
