@@ -73,3 +73,19 @@ def test_without_evidence_every_verdict_is_unknown_and_every_cause_has_a_remedy(
 
     assert [cause.verdict for cause in found] == ["unknown"] * 4
     assert all(cause.remedy.endswith(".") and cause.evidence.endswith(".") for cause in found)
+
+
+@pytest.mark.parametrize(
+    "clues", [Clues(Capabilities(), dialect="hermes"), Clues(Capabilities(text_format="hermes"))], ids=["seen", "known"]
+)
+def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: Clues) -> None:
+    found = {cause.code: cause for cause in causes(clues)}
+    assert (found["model"].verdict, "in the dialect hermes." in found["model"].evidence) == ("ruled out", True)
+    assert "tool parser for hermes," in found["configuration"].remedy
+    assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
+
+
+def test_remedies_name_no_dialect_where_none_was_seen() -> None:
+    found = {cause.code: cause for cause in causes(Clues(Capabilities()))}
+    assert "tool parser, or" in found["configuration"].remedy
+    assert found["behaviour"].remedy.startswith("The method text_json reads it")

@@ -6,6 +6,7 @@ from importlib import resources
 
 from toolbench.evals.causes.wire_causes import all_causes, mapped, taxonomy_version
 from toolbench.evals.judging.failures import all_classes
+from toolbench.evals.tables import read_table
 
 GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
 COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
@@ -51,3 +52,8 @@ def test_nothing_is_mapped_twice() -> None:
     for column in COLUMNS:
         keys = [key for row in all_causes().values() for key in getattr(row, column)]
         assert len(keys) == len(set(keys)), column
+
+
+def test_a_cause_is_harmless_only_where_the_table_says_so() -> None:
+    said = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
+    assert {row.code for row in all_causes().values() if row.harmless} == said
