@@ -113,3 +113,8 @@ def test_a_refusal_has_all_five_keys() -> None:
         "warnings": [],
         "errors": [{"code": "TOOL_NOT_ALLOWED", "message": "No."}],
     }
+
+
+def test_a_serialization_error_is_told_in_200_characters() -> None:
+    envelope = envelope_of(Outcome(type("L" * 300, (), {})()), "t")
+    assert len(envelope.data["message"]) == 200

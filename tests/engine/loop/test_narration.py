@@ -1,6 +1,6 @@
 from tests.engine.loop.test_preparing import prepare
 from tests.engine.scripted import answer, call, calling, no_tool_support, plan, play
-from toolbench.engine.events import Ask, Event, Outcome, PreparedCall, Request, ToolResult
+from toolbench.engine.events import Ask, Delta, Event, Outcome, PreparedCall, Request, ToolResult
 from toolbench.engine.loop.loop import run_loop
 from toolbench.engine.loop.narration import Narration
 
@@ -90,3 +90,15 @@ def test_narration_tells_everything_unless_it_is_brief() -> None:
         narration.request_retry(0, 1)
     assert [event.type for event in whole] == ["llm_request_start", "llm_request_retry"]
     assert [event.type for event in brief] == ["llm_request_retry"]
+
+
+def test_pieces_of_a_stream_are_told_as_text_or_as_a_call() -> None:
+    events: list[Event] = []
+    heard = Narration(prepare(), events.append).hear(2)
+    heard(Delta(text="Hi", reasoning="hm"))
+    heard(Delta(call=0, name="state_get", arguments="{}", closed=True))
+    assert [(event.type, event.turn) for event in events] == [("llm_delta", 2)] * 2
+    assert [event.data for event in events] == [
+        {"text": "Hi", "reasoning": "hm"},
+        {"call": 0, "name": "state_get", "arguments": "{}", "closed": True},
+    ]

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, play
 from tests.engine.scripted import plan as planned
+from tests.engine.streams import streamed
 from toolbench.engine.arguments import read_arguments
 from toolbench.engine.capabilities.declared import declared_by
 from toolbench.engine.capabilities.layers import capability_layers, layer_name
 from toolbench.engine.capabilities.record import merge
-from toolbench.engine.events import End
+from toolbench.engine.events import Delta, End
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -374,3 +375,13 @@ def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str,
     turn = read(setup(argument_repairs="missing_closers"), answer(None, calls=[call("t", '{"ops": []')], finish=finish))
     assert turn.calls[0].arguments == ('{"ops": []' if truncated else '{"ops": []}')
     assert [error.truncated for error in turn.parse_errors] == [truncated]
+
+
+@pytest.mark.parametrize("with_tools", [True, False])
+def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools: bool) -> None:
+    heard: list[Delta] = []
+    given = replace(setup(method="text_json"), stream=True)
+    decoder = ask_turn(given, 0, USER, with_tools=with_tools, heard=heard.append).decoder
+    decoder.feed(streamed(answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
+    assert bool(decoder.close().calls) == with_tools
+    assert any(delta.call is not None for delta in heard) == with_tools

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import KEYS, Policy, describe_keys, policy_json, resolve
+from toolbench.engine.tools.choice import ToolChoice
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "merging.json").read_text())
 
@@ -153,3 +154,22 @@ def test_a_whole_number_is_accepted_from_its_minimum_on(name: str) -> None:
     assert getattr(resolve([("a", {name: least})]).policy, name) == least
     with pytest.raises(PolicyError, match=f"a whole number, {least} or more"):
         resolve([("a", {name: least - 1})])
+
+
+def test_a_choice_names_its_aliases_where_it_has_any() -> None:
+    described = {row.name: row.accepts for row in describe_keys()}
+    assert described["tool_failure_policy"] == "one of fatal, tolerated"
+    assert described["tool_use_mode"].startswith("one of enforced, relaxed, disabled (also 0, false,")
+
+
+@pytest.mark.parametrize(
+    ("choice", "held"),
+    [
+        (ToolChoice("required"), "required"),
+        (ToolChoice.named("t"), {"type": "function", "function": {"name": "t"}}),
+        ({"type": "auto"}, {"type": "auto"}),
+        (" any ", "any"),
+    ],
+)
+def test_a_tool_choice_is_held_as_requests_spell_it(choice: Any, held: Any) -> None:
+    assert resolve([("a", {"tool_choice": choice})]).policy.tool_choice == held
