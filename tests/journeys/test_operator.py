@@ -34,7 +34,7 @@ def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
     group = page.get_by_role("region", name="Failures, grouped")
     expect(group.get_by_role("row", name="authentication_failed")).to_contain_text("3")
     group.get_by_role("link", name="open", exact=True).click()
-    expect(page.get_by_text("Mend the key, then retry what errored.")).to_be_visible()
+    expect(page.get_by_text("Check the key and the account at the provider.")).to_be_visible()
 
     page.goto(f"/providers/{locked.provider_id}/")
     page.get_by_label("Key", exact=True).fill("sk-right")

@@ -114,7 +114,7 @@ BROKEN: dict[str, tuple[Callable[[Sound], None], set[str]]] = {
     "an innocent trial errs": (_first_trial(**ERROR), {"own error", "doubled"}),
     "more was sent than reserved": (_run(requests_reserved=1), {"limit"}),
     "more is reserved than allowed": (_run(request_cap=1), {"limit"}),
-    "a step is missing": (_lose_a_step, {"steps"}),
+    "a step is missing": (_lose_a_step, {"steps", "cell"}),
     "a count is wrong": (_cell(passed=1), {"cell"}),
     "a sum is wrong": (_cell(input_tokens=7), {"cell"}),
     "a sum overflows": (_overflow, {"cell"}),

@@ -80,7 +80,7 @@ def test_without_evidence_every_verdict_is_unknown_and_every_cause_has_a_remedy(
 )
 def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: Clues) -> None:
     found = {cause.code: cause for cause in causes(clues)}
-    assert (found["model"].verdict, "in the dialect hermes." in found["model"].evidence) == ("ruled out", True)
+    assert (found["model"].verdict, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
     assert "tool parser for hermes," in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
 

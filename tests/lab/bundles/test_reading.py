@@ -152,6 +152,7 @@ def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
         assert (before["p95_ms"], after["p95_ms"], after["p95_ms_value"]) == (None, None, 8000.0)
 
 
+@pytest.mark.django_db
 def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
     members = members_of(bundle_of(small_run())[0])
     cases = {

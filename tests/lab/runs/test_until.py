@@ -6,6 +6,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
 from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
+from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.evals.statistics.stopping import FIRST, STEP, Until
 from toolbench.lab.counts.tallies import pooled, sums, tally, tally_of
 from toolbench.lab.failures.failures_page import get_failures
@@ -189,7 +190,7 @@ def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> N
 def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8})
-    make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path")
+    make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=taxonomy_version())
     recompute_all()
     row = get_failures(FailuresQuery(run=cell.run_id)).rows[0].cells[0]
     assert row is not None

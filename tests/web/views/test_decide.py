@@ -49,7 +49,8 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     Trial.objects.update(outcome="infra")
     RunConfig.objects.update(provider_kind="openai")
     assert (
-        "No configuration has an answer, so there is nothing to draw" in owner_client.get("/decide/").content.decode()
+        "No configuration has an answer with a time, so there is nothing to draw"
+        in owner_client.get("/decide/").content.decode()
     )
 
 

@@ -97,7 +97,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     assert "probed" in shown
     assert f"Two minutes and {MOST_REQUESTS} small requests at most" in shown
     assert "declared by a person: <code>yes</code>" in shown
-    assert "The text holds a whole call in the dialect hermes." in shown
+    assert "A probe found a call in the text format hermes." in shown
 
 
 def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_whom(owner_client: Client) -> None:

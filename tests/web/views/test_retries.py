@@ -11,7 +11,7 @@ from toolbench.lab.counts.cells import recompute_at_once
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
-LINK = re.compile(r'href="(/trials/\?[^"]*had=[^"]*)">([\d,]+) trials?')
+LINK = re.compile(r'href="(/trials/\?[^"]*had=[^"]*)" data-count="\d+">([\d,]+) trials?')
 SAYS = "4 answers of 429"
 
 

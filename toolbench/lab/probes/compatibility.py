@@ -45,6 +45,7 @@ COLUMNS = (
     ("json_stability", "JSON stability"),
     ("honours", "Options honoured"),
     ("ignores", "Options without effect"),
+    ("usual_findings", "Usual findings"),
 )
 
 
