@@ -106,9 +106,16 @@ def report(played: Sequence[Played]) -> Iterator[str]:
         yield f"| {row.persona} | {', '.join(row.expected) or NOTHING} | {row.failed} | {row.right} | {found} |"
     failed, right = sum(row.failed for row in rows), sum(row.right for row in rows)
     yield ""
-    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({right / failed:.2%}) under a cause of their drift."
+    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({share(played):.2%}) under a cause of their drift."
     for one in misses(played)[:20]:
         yield f"missed: {one.cell}, seed {one.seed}: {one.cause}"
+
+
+def share(played: Sequence[Played]) -> float:
+    """Return the share of failed trials under a cause of their drift; 1 where none failed."""
+    rows = attributed(played)
+    failed = sum(row.failed for row in rows)
+    return sum(row.right for row in rows) / failed if failed else 1.0
 
 
 def _can_be_said(persona: Persona, setting: Setting) -> bool:

@@ -59,11 +59,17 @@ def report(judged: Sequence[Judged], pairs: int) -> Iterator[str]:
     alone = [one for one in judged if one.accepted]
     right = sum(one.right for one in alone)
     yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one drift alone fails too."
-    yield f"{right:,} of these ({right / len(alone):.2%}) are put down to one of the two."
+    yield f"{right:,} of these ({share(judged):.2%}) are put down to one of the two."
     for one in alone:
         if not one.right:
             cell = one.played.cell
             yield f"missed: {cell.model} in {cell.scenario}, {cell.strategy}: {one.played.cause}, not {one.accepted}"
+
+
+def share(judged: Sequence[Judged]) -> float:
+    """Return the share of the trials that one drift alone fails too that are put down to one of the two; 1 for none."""
+    alone = [one for one in judged if one.accepted]
+    return sum(one.right for one in alone) / len(alone) if alone else 1.0
 
 
 def _pairs(draw: Random) -> Iterator[tuple[Cell, int]]:

@@ -118,6 +118,9 @@ NAMED = {
         },
         ["seed"],
     ),
+    "no support": (openai("This model does not support temperature."), ["temperature"]),
+    "no support for the": (openai("The model does not support the seed."), ["seed"]),
+    "place in a sentence": (openai("body.seed: Extra inputs are not permitted"), ["seed"]),
     "plain text": (b"unknown field `seed`, expected one of `model`, `messages`", ["seed"]),
 }
 UNNAMED = {
@@ -132,6 +135,8 @@ UNNAMED = {
     "missing messages": {"object": "error", "message": MISSING, "type": "BadRequestError", "param": None, "code": 400},
     "missing in a list": {"detail": [pydantic("body", "messages", kind="missing", given={"seed": 1})]},
     "ordinary words": openai("The user asked to stop; reasoning about the seed of a plant found no store."),
+    "roles": openai("conversation roles must alternate 'user'/'assistant'/'user'"),
+    "a role": openai("Invalid role: 'user' after 'tool'"),
     "nothing": openai("Bad request."),
     "suggestion": {"error": {"message": "property 'sed' is unsupported, did you mean 'seed'?"}},
     "no error": {"error": {"message": "", "code": 400}},

@@ -119,6 +119,35 @@ def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
     assert found.capabilities.supports_tool_use is True
 
 
+@pytest.mark.parametrize("name", ["tool_choice", "parallel_tool_calls", "temperature"])
+def test_refused_parameter_is_no_refusal_of_tools(name: str) -> None:
+    def play(seen: Seen) -> Answer:
+        body = seen.json()
+        if name in body:
+            return fails(400, f"Unsupported parameter: '{name}' is not supported with this model (function calling).")
+        told = body["messages"][-1]["role"] == "tool"
+        return says("It gave it back.") if told or not body.get("tools") else calls(("probe_echo", {"value": "x"}))
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.capabilities.supports_tool_use is True
+    assert found.capabilities.tools_field == "accepted"
+
+
+def test_refused_second_question_teaches_nothing_about_tools() -> None:
+    def play(seen: Seen) -> Answer:
+        if seen.json().get("tool_choice") == "required":
+            return fails(400, "'required' is no value of tool_choice")
+        return completion({"content": "Sure."}, usage={"prompt_tokens": 40, "completion_tokens": 5})
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.checks["tools"].outcome == "unknown"
+    assert found.capabilities.supports_tool_use is None
+
+
 def test_a_history_with_its_own_call_that_is_refused_is_found_in_the_second_step() -> None:
     with ScriptedProvider([calls(("probe_echo", {"value": "x"})), fails(400, "bad id")]) as provider:
         found = probed(provider.endpoint())

@@ -146,7 +146,13 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
         usage=answer.usage,
         path=read.path,
         changes=(*changes, *read.changes, *call_changes, *mended.changes),
-        findings=(*answer.findings, *departures, *read.findings, *mended.findings, *_true(remarks, policy)),
+        findings=(
+            *answer.findings,
+            *departures,
+            *read.findings,
+            *mended.findings,
+            *_without_filled_in(remarks, policy),
+        ),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
         fingerprint=answer.fingerprint,
@@ -168,8 +174,9 @@ def _only_standard(setup: TurnSetup, message: Message, received: Message) -> tup
     return only_standard(message, received) if wanted else (message, ())
 
 
-def _true(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
-    """Missing arguments are filled in for those that read more than the standards allow, and for no others."""
+def _without_filled_in(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
+    """Leave out the remark that missing arguments were filled in, where the policy reads standard calls only: there
+    nothing is filled in."""
     return (one for one in remarks if not (policy.wire_standard_only and one.code == "arguments_missing"))
 
 

@@ -10,8 +10,9 @@ from toolbench.engine.events import ExchangeError
 
 REFUSALS = ("request_rejected", "unprocessable")  # codes of requests that were refused for what they hold
 _STATUSES = (400, 422)
+_MOST_READ = 4000  # characters of an error
 _SUGGESTED = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
-_INSIDE = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d")
+_INSIDE = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
 _PLACES = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
 _QUOTES = "[\"'`‘’“”]"
 _BESIDE = r"(?:parameters?|params?|arguments?|fields?|property|properties|options?|keys?)"
@@ -52,7 +53,7 @@ def refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str
     if error.code not in REFUSALS or (error.status not in (None, *_STATUSES) and (error.status or 0) >= 300):
         return ()
     asked = [name for name in OPTIONAL if name in sent]
-    said = f"{error.message}\n{error.hint}"
+    said = f"{error.message}\n{error.hint}"[:_MOST_READ]
     places = [*error.named, *_places_in(said)]
     if places:
         named = {_spelled(_first(place)) for place in places}
@@ -90,6 +91,8 @@ def _is_named(parameter: OptionalParameter, text: str) -> bool:
         rf"(?<![\w.-]){name}\s+{_BESIDE}\b",
         rf"(?<![\w.-]){name}\s+(?:is|are)\s+(?:not|un)\w*",
         rf"#/{name}\b",
+        rf"\bbody\.{name}\b",
+        rf"\bnot\s+support(?:ed|ing)?\s+(?:the\s+)?(?:use\s+of\s+)?{name}\b",
         rf"(?<![\w.-]){name}=",
     )
     return any(re.search(f"(?i){one}", text) for one in found)

@@ -29,9 +29,9 @@ class ToolDefinition:
     timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not _IDENTIFIER.fullmatch(self.name):
+        if not isinstance(self.name, str) or not _IDENTIFIER.fullmatch(self.name):
             raise PlanError(
-                f"{self.name[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore and "
+                f"{str(self.name)[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore and "
                 "goes on with letters, digits, underscores, hyphens and dots"
             )
 

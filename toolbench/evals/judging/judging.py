@@ -13,7 +13,7 @@ from toolbench.evals.judging.diagnosis import Problem, at, first_problem, last_t
 from toolbench.evals.trials import Check, FirstBad, Instance, Verdict
 
 VERSION = 2  # of the questions below and of what they call; one more whenever a verdict may change
-NEW_CLASSES = {2: frozenset({"empty_final"})}
+NEW_CLASSES = {2: frozenset({"empty_final", "empty_answer"})}  # blank: without a visible character
 """By version: the failure classes that it newly gives. A verdict of an older version changes to these and no others."""
 
 FINAL_TEXT = "the run ends with a visible text"  # name of the check

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.policy.optional_parameters import OPTIONAL, refused_parameters
+from toolbench.engine.visible_text import is_blank
 from toolbench.providers.probing.checks import ProbeCheck, untold
 from toolbench.providers.probing.dialects import dialect_of
 from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
@@ -18,7 +20,8 @@ def echo_wish(word: str) -> Wish:
         f'Call the tool probe_echo with exactly these arguments: {{"value": "{word}"}}. '
         "When its result has come back, say in one sentence what it gave back."
     )
-    return Wish(system, f"Call probe_echo with the value {word} now.", (ECHO,), turns=3)
+    going_on = {"drop_refused_parameters": True}  # what is refused of them says nothing about tools
+    return Wish(system, f"Call probe_echo with the value {word} now.", (ECHO,), policy=going_on, turns=3)
 
 
 async def check_tools(prober: Prober) -> tuple[ProbeCheck, Heard]:
@@ -51,7 +54,7 @@ async def _without_call(prober: Prober, heard: Heard) -> ProbeCheck:
         known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
         said = "The model calls only when tool_choice is required; left to itself it answers in words."
         return ProbeCheck("tools", "passed", said, known, numbers)
-    if held.error is not None and held.error.infrastructure:
+    if held.error is not None:
         return untold("tools", held.error, numbers)
     if dropped(heard, bare):
         said = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
@@ -71,7 +74,7 @@ def check_round_trip(heard: Heard) -> ProbeCheck:
             return untold("round_trip", error, numbers)
         return ProbeCheck("round_trip", "failed", f"Given its own call back, it answers: {error.message}", {}, numbers)
     last = later[-1].answer
-    if last is None or not last.text.strip():
+    if last is None or is_blank(last.text):
         return ProbeCheck("round_trip", "failed", "After the result the answer is empty.", {}, numbers)
     return ProbeCheck("round_trip", "passed", "The result was taken and spoken about.", {}, numbers)
 
@@ -106,6 +109,9 @@ def _of_error(error: ExchangeError | None, heard: Heard) -> ProbeCheck:
 
 
 def _refuses_tools(error: ExchangeError) -> bool:
-    """Trouble with the key, the money, the pace or the server is never taken for a refusal of tools."""
+    """Return whether the endpoint refuses tools. Trouble with the key, the money, the pace, the server or an optional
+    parameter is no refusal of tools."""
     named = any(word in error.message.lower() for word in _ABOUT_TOOLS)
+    if refused_parameters(error, OPTIONAL):
+        return False
     return error.status in _REJECTED and (error.tool_support or named)
