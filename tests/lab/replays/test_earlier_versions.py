@@ -108,4 +108,4 @@ def _is_named(before: Trial, after: object) -> bool:
     assert isinstance(after, dict)
     newer = range(FIRST_JUDGING + 1, judging.VERSION + 1)
     classes = frozenset[str]().union(*(judging.NEW_CLASSES.get(version, frozenset()) for version in newer))
-    return before.failure_class not in classes and after["failure_class"] in classes
+    return before.failure_class != after["failure_class"] and after["failure_class"] in classes

@@ -31,8 +31,8 @@ class ToolDefinition:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _IDENTIFIER.fullmatch(self.name):
             raise PlanError(
-                f"{str(self.name)[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore and "
-                "goes on with letters, digits, underscores, hyphens and dots"
+                f"{str(self.name)[:80]!r} cannot name a tool: a name begins with a letter (a to z) or an underscore "
+                "and goes on with letters, digits, underscores, hyphens and dots"
             )
 
     def with_parameter(
