@@ -163,3 +163,9 @@ def test_a_blank_answer_is_not_mended_by_another() -> None:
 def test_the_last_turn_is_that_of_the_last_record() -> None:
     assert last_turn(ended()) == 0
     assert last_turn(ended(saying(0, "a"), saying(1, "b"), saying(2, "c"), saying(4, "d"))) == 4
+
+
+def test_a_retry_of_the_same_turn_is_not_where_a_model_gave_up() -> None:
+    error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
+    record = ended(failing(1, error), calling(1, ONLY_ERROR), saying(2, "No."))
+    assert only(record, expected=["ARGUMENT_ERROR"]).bad.turn == 2

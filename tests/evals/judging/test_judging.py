@@ -1,6 +1,7 @@
 """The order of questions: cancelled, not applicable, infrastructure, our own failures, then the checks."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.agents.judging import ORDER, TOOLS
 from toolbench.evals.judging import failures, judging
+from toolbench.evals.judging.diagnosis import Problem, at
 from toolbench.evals.trials import Verdict
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
@@ -197,4 +199,15 @@ def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() 
 
 
 def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
-    assert not judged(ended(saying(0, "Hello"))).avoided
+    trial = HandTrial("happy_path")
+    otherwise = Problem("state_wrong", at(0, what="the state is wrong."))
+    case = judging.Case(trial.instance, ended(saying(0, "Hello")), "A rule.", (), None, otherwise)
+    assert judging.judge(case).avoided is False
+
+
+def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
+    trial = HandTrial("happy_path")
+    record = ended(calling(0, trial.get()), end=End.MAX_TURNS_EXCEEDED)
+    told = trial.judge(replace(record, message="No final answer within 12 turns."))
+    assert told.sentence == "Turn 1: No final answer within 12 turns."
+    assert trial.judge(record).sentence == f"Turn 1: {failures.find('max_turns_exceeded').sentence}"

@@ -68,7 +68,7 @@ def test_a_share_beyond_all_or_none_counts_as_all_or_none() -> None:
     assert trials_to_find(0.1, share=-0.05) == trials_to_find(0.1, share=0.0)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.9, 1.0])
 def test_the_least_difference_found_is_the_first_whole_point_that_is_there(share: float) -> None:
     there = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
     needed = {points: trials_to_find(points / 100, share=share) for points in there}

@@ -133,3 +133,9 @@ def test_an_interval_that_just_reaches_its_aim_is_decided() -> None:
     low = always_valid(3, 20, 0.05)[0]
     assert (100 * low) / 100 == low
     assert decide(Until("threshold", target=100 * low), of((3, 20))) == ("above",)
+
+
+def test_an_interval_that_just_reaches_down_to_its_target_is_not_below_it() -> None:
+    high = always_valid(1, 10, 0.05)[1]
+    assert (100 * high) / 100 == high
+    assert decide(Until("threshold", target=100 * high), of((1, 10))) == ("",)
