@@ -17,9 +17,9 @@ from pathlib import Path
 
 from benchmarks.mutants.mutation import Mutant, find_mutants
 from benchmarks.mutants.running import (
+    MIN_TIMEOUT,
     ROOT,
     TIMEOUT_FACTOR,
-    TIMEOUT_LEAST,
     Finished,
     Job,
     copied_tree,
@@ -86,7 +86,7 @@ def _check_unchanged(root: Path, paths: Sequence[str], at_once: int) -> dict[str
 
 
 def _run(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_once: int) -> list[Finished]:
-    jobs = [Job(m.path, m, max(TIMEOUT_LEAST, TIMEOUT_FACTOR * seconds[m.path])) for m in mutants]
+    jobs = [Job(m.path, m, max(MIN_TIMEOUT, TIMEOUT_FACTOR * seconds[m.path])) for m in mutants]
     began, results = time.monotonic(), []
     for finished in run_all(root, jobs, at_once):
         results.append(finished)

@@ -5,8 +5,10 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import math
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -38,12 +40,13 @@ PYTEST_OPTIONS = (
     "--hypothesis-seed=0", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--no-header", "--tb=no",
 )  # fmt: skip
 NO_TESTS = 5
-TIMEOUT_FACTOR, TIMEOUT_LEAST = 10, 20.0
+TIMEOUT_FACTOR, MIN_TIMEOUT = 10, 10.0
+WAIT_FACTOR = 20  # wall-clock seconds a run may take for each second of CPU it may use
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run of tests. `mutant` is None for the source as it is."""
+    """One run of tests. `mutant` is None for the source as it is, `timeout` in seconds of CPU."""
 
     path: str
     mutant: Mutant | None
@@ -52,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a run of tests ended. `exit_code` is None after a timeout."""
+    """How a run of tests ended. `exit_code` is None where it was still waiting, negative after a signal."""
 
     job: Job
     exit_code: int | None
@@ -64,7 +67,7 @@ class Finished:
 
     @property
     def outcome(self) -> str:
-        if self.exit_code is None:
+        if self.exit_code in (None, -signal.SIGXCPU):
             return "timeout"
         return "survived" if self.passed else "killed"
 
@@ -94,7 +97,7 @@ def copied_tree(tree: Path) -> Iterator[Path]:
         os.chdir(copy)
         sys.path[:] = [str(copy), *(entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, copy))]
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path(folder) / "bytecode")
-        for name in PRELOADED:
+        for name in PRELOADED if tree == ROOT else ():
             importlib.import_module(name)
         gc.freeze()
         try:
@@ -116,7 +119,7 @@ def run_all(root: Path, jobs: Sequence[Job], at_once: int) -> Iterator[Finished]
                 process: BaseProcess = context.Process(target=_run_tests, args=(root, job, folder))
                 process.start()
                 running[process] = (job, time.monotonic(), folder)
-            first_timeout = min(began + job.timeout for job, began, _ in running.values())
+            first_timeout = min(began + WAIT_FACTOR * job.timeout for job, began, _ in running.values())
             wait([process.sentinel for process in running], max(0.0, first_timeout - time.monotonic()))
             for process in [started for started, run in running.items() if _is_over(started, run)]:
                 job, began, folder = running.pop(process)
@@ -130,7 +133,7 @@ def run_all(root: Path, jobs: Sequence[Job], at_once: int) -> Iterator[Finished]
 
 def _is_over(process: BaseProcess, run: tuple[Job, float, Path]) -> bool:
     job, began, _ = run
-    return not process.is_alive() or time.monotonic() >= began + job.timeout
+    return not process.is_alive() or time.monotonic() >= began + WAIT_FACTOR * job.timeout
 
 
 def _end(process: BaseProcess, folder: Path) -> None:
@@ -144,6 +147,7 @@ def _end(process: BaseProcess, folder: Path) -> None:
 def _run_tests(root: Path, job: Job, folder: Path) -> None:
     """Run pytest in this process, a child of its own, and exit with its code."""
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(job.timeout), math.ceil(job.timeout) + 5))
     os.environ |= {"TOOLBENCH_TEST_FOLDER": str(folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")}
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):

@@ -2,15 +2,17 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants.running import ROOT, mirrored_tests
+from benchmarks.mutants.running import ROOT, Finished, Job, mirrored_tests
 
 CODE = "import sys; from pathlib import Path; from benchmarks.mutants.__main__ import main"
+OWN = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
 MODULE = """
 def above(a):
     return a > 5
@@ -47,7 +49,7 @@ def test_mirrored_tests_include_further_files_of_a_module(tmp_path: Path) -> Non
     assert mirrored_tests(tmp_path, "toolbench/a_b.py") == ["tests/test_a_b.py"]
 
 
-def run_tool(folder: Path, tests: str, equivalents: dict[str, str]) -> tuple[int, str, str]:
+def lay_out(folder: Path, tests: str, equivalents: dict[str, str]) -> None:
     for path, text in {
         "toolbench/__init__.py": "",
         "toolbench/above.py": MODULE,
@@ -58,9 +60,12 @@ def run_tool(folder: Path, tests: str, equivalents: dict[str, str]) -> tuple[int
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
+
+
+def run_tool(folder: Path, tests: str, equivalents: dict[str, str]) -> tuple[int, str, str]:
+    lay_out(folder, tests, equivalents)
     command = f"{CODE}; sys.exit(main(['toolbench/above.py', '--jobs', '1', '--count', '0'], Path({str(folder)!r})))"
-    own = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
-    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=own, text=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, env=OWN, text=True, capture_output=True)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -86,3 +91,30 @@ def test_mutants_tool_refuses_tests_that_fail_without_a_mutant(tmp_path: Path) -
     code, _, errors = run_tool(tmp_path, f"{TESTS}    assert above(0)\n", {})
     assert code == 1
     assert "Tests fail without any mutant: toolbench/above.py" in errors
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "outcome", "passed"),
+    [
+        (0, "survived", True),
+        (5, "survived", True),
+        (1, "killed", False),
+        (2, "killed", False),
+        (-signal.SIGSEGV, "killed", False),
+        (-signal.SIGXCPU, "timeout", False),
+        (None, "timeout", False),
+    ],
+)
+def test_a_mutant_survives_only_tests_that_pass(exit_code: int | None, outcome: str, passed: bool) -> None:
+    finished = Finished(Job("toolbench/above.py", None, 10), exit_code, 1.0)
+    assert (finished.outcome, finished.passed) == (outcome, passed)
+
+
+def test_a_run_that_uses_up_its_time_is_ended(tmp_path: Path) -> None:
+    """One second of CPU ends a test that counts for ever."""
+    code = "import sys; from pathlib import Path; from benchmarks.mutants.running import Job, copied_tree, run_all\n"
+    code += f"with copied_tree(Path({str(tmp_path)!r})) as root:\n"
+    code += "    print([one.outcome for one in run_all(root, [Job('toolbench/above.py', None, 1)], 1)])"
+    lay_out(tmp_path, f"{TESTS}\n\ndef test_counting():\n    while above(6):\n        pass\n", {})
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=OWN, text=True, capture_output=True)
+    assert done.stdout == "['timeout']\n", done.stderr
