@@ -111,7 +111,7 @@ def _edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
             continue
         children = [(None, value)] if isinstance(value, ast.AST) else list(enumerate(value))
         for place, child in children:
-            if not isinstance(child, ast.AST):
+            if not isinstance(child, ast.AST) or _is_strict_zip(node, child):
                 continue
             for kind, replacement in _replacements(child):
                 yield _Edit(kind, (node, name, place), ast.copy_location(replacement, child), parents)
@@ -119,6 +119,16 @@ def _edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
                 for negated in _negations(child):
                     yield _Edit("swapped branches", (node, name, place), ast.copy_location(negated, child), parents)
             yield from _edits(child, parents)
+
+
+def _is_strict_zip(node: ast.AST, child: ast.AST) -> bool:
+    """Tell the `strict` of `zip`, which only checks the code itself, as an assertion does."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "zip"
+        and isinstance(child, ast.keyword)
+    )
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:

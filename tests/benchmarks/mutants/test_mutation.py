@@ -43,8 +43,11 @@ def test_swapped_branches_are_no_second_mutant_of_an_operator(tmp_path: Path, so
     assert len(mutants_of(tmp_path, source)) == 1
 
 
-@pytest.mark.parametrize("source", ["x: 'Literal[1]'", "def f(a: g(1)) -> g(2): ...", "@f(1)\ndef g(): ...", "x = 'a'"])
-def test_types_decorators_and_texts_are_not_mutated(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize(
+    "source",
+    ["x: 'Literal[1]'", "def f(a: g(1)) -> g(2): ...", "@f(1)\ndef g(): ...", "x = 'a'", "zip(a, b, strict=True)"],
+)
+def test_types_decorators_texts_and_strict_zips_are_not_mutated(tmp_path: Path, source: str) -> None:
     assert mutants_of(tmp_path, source) == []
 
 

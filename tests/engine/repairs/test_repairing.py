@@ -233,3 +233,9 @@ def test_a_lone_object_was_not_written_twice() -> None:
     found = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
     assert found is not None
     assert found.repairs == ("escaped_object", "trailing_commas")
+
+
+def test_an_escaped_object_may_hold_line_breaks() -> None:
+    found = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
+    assert found is not None
+    assert found.value == {"a": 1, "b": 2}

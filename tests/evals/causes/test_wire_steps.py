@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.evals.records import result
-from toolbench.evals.causes.wire_steps import Ran
+from toolbench.evals.causes.wire_steps import Exchanged, Ran
 
 
 def test_a_call_counts_for_the_tool_that_answered_it() -> None:
@@ -17,3 +17,7 @@ def test_a_call_counts_for_the_tool_that_answered_it() -> None:
 def test_a_call_is_good_where_its_result_is() -> None:
     assert Ran(0, 0, result("state_get", {})).ok
     assert not Ran(0, 0, result("state_get", {}, code="INTERNAL_ERROR")).ok
+
+
+def test_an_endpoint_takes_tools_unless_an_exchange_says_otherwise() -> None:
+    assert not Exchanged(1, 0, True, None, "unavailable").tool_support

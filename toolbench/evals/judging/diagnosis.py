@@ -49,7 +49,8 @@ def problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]
             yield from _of_answer(record, record.answer, later, called_before=called_before)
         for one in called(replace(ended, turns=(record,))):
             if not one.ok:
-                mended = last_success.get(one.tool, (-1, -1)) > (number, one.place)
+                last = last_success.get(one.tool)
+                mended = last is not None and last > (number, one.place)
                 yield _of_call(one, by_name.get(one.tool), mended=mended)
 
 
