@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -42,6 +43,7 @@ MIN_KILLED = 0.95
 
 def main(arguments: Iterable[str] | None = None, tree: Path = ROOT) -> int:
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped."))  # as Ctrl-C does: the copy and the runs go too
     equivalents: dict[str, str] = json.loads((tree / EQUIVALENTS).read_text())
     with copied_tree(tree) as root:
         paths = _modules(root, options.targets or TARGETS)

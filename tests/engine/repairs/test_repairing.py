@@ -216,6 +216,7 @@ def test_a_comment_is_dropped_only_with_its_end(text: str, mended: bool) -> None
     [
         (r'{"a": "x\"', {"a": 'x"'}),
         (r'{"a": "x\\', {"a": "x\\"}),
+        (r'{"a": "x\\\"', {"a": 'x\\"'}),
         (r'{"a": "\"', {"a": '"'}),
         ('{"a": "', {"a": ""}),
         ("{'a': '", {"a": ""}),
