@@ -32,7 +32,10 @@ TASK = (
     "Each answer is all that a model said when it was offered the tools and had to call one of them. The client takes "
     "calls from tool_calls only. It reads arguments that are an object, or a text that holds one, also in a code fence "
     "or encoded twice; blank or missing arguments are an empty object. Arguments over `most_argument_bytes` (UTF-8, "
-    "without white space or a fence around them) are refused. Say for each answer which cause it failed of: one code "
+    "without white space or a fence around them) are refused before they are read. A code fence has line breaks around "
+    "its text. A call in the text counts only if it names an offered tool; a text that holds none, or names only other "
+    "tools, is words. Of several calls in a text one that can be read is enough to call the text readable. Judge by the "
+    "answer alone, not by its counts of tokens. Say for each answer which cause it failed of: one code "
     f"of `causes`, or `{NONE}` where a call of an offered tool runs. Where several fit, name the one that explains "
     "the others."
 )
