@@ -34,8 +34,8 @@ TASK = (
     "or encoded twice; blank or missing arguments are an empty object. Arguments over `most_argument_bytes` (UTF-8, "
     "without white space or a fence around them) are refused before they are read. A code fence has line breaks around "
     "its text. A call in the text counts only if it names an offered tool; a text that holds none, or names only other "
-    "tools, is words. Of several calls in a text one that can be read is enough to call the text readable. Judge by the "
-    "answer alone, not by its counts of tokens. Say for each answer which cause it failed of: one code "
+    "tools, is words. Of several calls in a text one that can be read is enough to call the text readable. Judge by "
+    "the answer alone, not by its counts of tokens. Say for each answer which cause it failed of: one code "
     f"of `causes`, or `{NONE}` where a call of an offered tool runs. Where several fit, name the one that explains "
     "the others."
 )

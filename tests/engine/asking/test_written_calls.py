@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.engine.asking.written_calls import blocks_in, call_in, meant_call
+from toolbench.engine.asking.written_calls import LINES, blocks_in, call_in, holds_whole_call, meant_call
 
 NAMES = ("f", "g")
 
@@ -36,3 +36,33 @@ def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
 )
 def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
     assert meant_call(text, NAMES) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ('<tool_call>{"name": "f", "arguments": {}}</tool_call>', True),
+        ('So:\n```json\n{"tool": "f", "arguments": {}}\n```\nDone.', True),
+        ("```python\nf()\n```", True),
+        ("[f('a', 1)]", True),
+        ('f {"a": 1}', True),
+        ("[f(), h(a=1)]", True),
+        ("<|python_start|>[f(), g(a='", True),
+        ("[f(a=1", False),
+        ("[f(a=g())]", False),
+        ('f {"a": one}', False),
+        ('{"name": "f", "arguments": {"a": "b', False),
+        ('<tool_call>{"name": "f", "arguments": {"a": "b', False),
+        ('```json\n{"name": "f", "arguments": {oops}}\n```', False),
+        ('{"name": "other", "arguments": {}}', False),
+        ("f is a tool", False),
+    ],
+)
+def test_holds_whole_call_of_read_and_damaged_calls(text: str, whole: bool) -> None:
+    assert holds_whole_call(text, (*NAMES, "h")) is whole
+
+
+def test_holds_whole_call_reads_only_the_first_lines() -> None:
+    damaged = "f(a=g())\n"
+    assert holds_whole_call(damaged * (LINES - 2) + "f()", NAMES)
+    assert not holds_whole_call(damaged * LINES + "f()", NAMES)

@@ -1,5 +1,9 @@
 """Causes are found in the steps alone, the same each time."""
 
+from dataclasses import replace
+
+import pytest
+
 from tests.evals.causes.wire import BROKEN, steps, wrong
 from tests.evals.records import calling, failing, result, saying
 from toolbench.engine.events import ExchangeError
@@ -41,3 +45,17 @@ def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
     refused = failing(0, ExchangeError("not_found", "…", tool_support=True))
     found = occurrences(steps(refused, saying(0, "I cannot.", tools_sent=False)))
     assert [(one.code, one.mended) for one in found] == [("tools_refused", False)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"a": 1}, "arguments_as_object"),
+        ([1], "arguments_not_json"),
+        (7, "arguments_not_json"),
+        (" ", "arguments_blank"),
+    ],
+)
+def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
+    unread = replace(BROKEN, call=replace(BROKEN.call, arguments=arguments))
+    assert [one.code for one in occurrences(steps(calling(0, unread)))] == [code]

@@ -12,6 +12,7 @@ from toolbench.evals.causes.needs import Needs
 FAILED = Ending("fail", "FINAL", "tool_error", call_expected=True)
 PATCH = Needs(("state_patch",))
 READ = result("state_get", {})
+GET = '{"name": "state_get", "arguments": {}}'
 PATCHED = result("state_patch", {})
 TOO_LARGE = result("state_patch", {}, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
 
@@ -36,7 +37,10 @@ def code(*records: TurnRecord, needs: Needs = PATCH, end: str = "FINAL", failure
         (calling(0, result("state_get", {}, code="NOBODY_KNOWS_IT")), "tool_failed", "$"),
         (wrong(("$.ops", "missing")), "schema_missing", "$.ops"),
         (wrong(("$.ops[1].op", "enum")), "schema_enum", "$.ops[1].op"),
-        (saying(0, "<tool_call>{}</tool_call>", finding="call_in_text"), "call_in_tags", "$.content"),
+        (saying(0, f"<tool_call>{GET}</tool_call>", finding="call_in_text"), "call_in_tags", "$.content"),
+        (saying(0, f"<think><tool_call>{GET}", finding="call_in_text"), "call_in_reasoning", "$.content"),
+        (saying(0, "<think>[state_get()]</think>"), "call_in_reasoning", "$.choices[0].message.content"),
+        (saying(0, "<tool_call>{}</tool_call>", finding="call_in_text"), "call_unreadable", "$.content"),
         (saying(0, "state_get()", finding="call_in_text"), "call_in_text", "$.content"),
         (saying(0, "```json", finding="parse_error"), "call_unreadable", "$.content"),
         (saying(0, " "), "empty_answer", "$.choices[0].message.content"),

@@ -3,20 +3,24 @@ in any dialect."""
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from toolbench.engine.asking.thoughts import without_thought
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats import parse
 from toolbench.engine.formats.families.generic_json import ARGUMENT_KEYS, NAME_KEYS, WRAPPERS
-from toolbench.engine.json_text import read_json_at
+from toolbench.engine.json_text import read_json, read_json_at
+from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
 
 BLOCKS = 32  # fenced blocks looked at in one answer
+LINES = 32  # lines that spell a call, of which the arguments are read
 
 TROUBLE = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
 
 _MARKS = "<[{("  # one of these stands in a call of any dialect
+_PLACES: JsonObject = {"properties": {f"value_{place}": {} for place in range(32)}}  # of values without their names
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 
@@ -121,16 +125,42 @@ def meant_call(text: str, names: Collection[str]) -> str | None:
     return _spelled_as_code(text, names)
 
 
+def holds_whole_call(text: str, names: Collection[str]) -> bool:
+    """Return whether a text holds a call of one of these tools that can be read, in any dialect or as `meant_call`
+    finds one. One of several is enough."""
+    if parse(text, tools=[{"name": name} for name in names]).calls:
+        return True
+    if any(call_in(block.value, names) for block in blocks_in(text)):
+        return True
+    return any(_reads_as_code(line, name) for line, name in islice(_spelled(text, names), LINES))
+
+
 def _mentioned(text: str, names: Collection[str]) -> str | None:
     return next((name for name in names if f'"{name}"' in text), None)
 
 
 def _spelled_as_code(text: str, names: Collection[str]) -> str | None:
     """A tool's name with its arguments behind it, `name(…)` or `name {…}`, as the whole text or a line of it."""
+    return next((name for _, name in _spelled(text, names)), None)
+
+
+def _spelled(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield each line that spells a call, the whole text first, with the tool's name."""
     whole = text.strip().strip("[]` \n")
     lines = (whole, *(line.strip() for line in whole.splitlines()))
-    return next((name for line in lines for name in names if _spells(line, name)), None)
+    yield from ((line, name) for line in lines for name in names if _spells(line, name))
 
 
 def _spells(line: str, name: str) -> bool:
     return line.startswith((f"{name}(", f"{name} {{")) and line.endswith((")", "}"))
+
+
+def _reads_as_code(line: str, name: str) -> bool:
+    """Return whether the arguments of a line that spells a call can be read: Python values, or a JSON object."""
+    if line.startswith(f"{name}("):
+        return bool(parse(f"[{line}]", tools=[{"name": name, "parameters": _PLACES}]).calls)
+    try:
+        read_json(line.removeprefix(name))
+    except BadJson:
+        return False
+    return True

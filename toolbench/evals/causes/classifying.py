@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from toolbench.engine.messages import Turn
+from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.values import light
 from toolbench.evals.causes.needs import Needs
-from toolbench.evals.causes.unread_calls import call_in_reasoning, unknown_tool
+from toolbench.evals.causes.unread_calls import call_in_reasoning, cause_of_written_call, unknown_tool
 from toolbench.evals.causes.wire_causes import all_causes, cause_of_envelope, mapped
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
-from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, MESSAGE, has_call_tag
+from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, MESSAGE
 
 TOOLS_REFUSED = "tools_refused"
 _PLACE = re.compile(r"\[\d+\]")
@@ -131,7 +131,7 @@ def _named(answer: Turn) -> Iterator[tuple[str, str]]:
     said = dict.fromkeys(
         [
             *((mapped("changes", change.name), MESSAGE) for change in answer.changes),
-            *((_of_finding(finding.code, answer), finding.path) for finding in answer.findings),
+            *((_of_finding(finding, answer), finding.path) for finding in answer.findings),
             *_raw_shapes(answer),
         ]
     )
@@ -141,10 +141,10 @@ def _named(answer: Turn) -> Iterator[tuple[str, str]]:
     yield from ((code, path) for code, path in codes.items() if code)
 
 
-def _of_finding(code: str, answer: Turn) -> str:
-    if code == "call_in_text" and has_call_tag(answer):
-        return "call_in_tags"
-    return mapped("findings", code)
+def _of_finding(finding: Finding, answer: Turn) -> str:
+    if finding.code == "call_in_text":
+        return cause_of_written_call(answer, finding)
+    return mapped("findings", finding.code)
 
 
 def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
@@ -155,8 +155,8 @@ def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
         yield "function_call", f"{MESSAGE}.function_call"
     if isinstance(answer.message.get("tool_calls"), dict):
         yield "calls_not_a_list", CALLS
-    if not answer.text.strip() and (field := call_in_reasoning(answer.message)):
-        yield "call_in_reasoning", f"{MESSAGE}.{field}"
+    if path := call_in_reasoning(answer):
+        yield "call_in_reasoning", path
 
 
 def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
@@ -170,10 +170,16 @@ def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
             yield Occurrence(code, error.path, step.turn, step.ordinal, mended)
         return
     known = cause_of_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
-    if known == "arguments_not_json" and isinstance(result.call.arguments, dict | list):
-        known = "arguments_as_object"
-    elif known == "arguments_not_json" and not str(result.call.arguments or "").strip():
-        known = "arguments_blank"
+    if known == "arguments_not_json":
+        known = _of_arguments(result.call.arguments)
     if known == "tool_unknown":
         known, mended = unknown_tool(result.call.name), outlook.success > place
     yield Occurrence(known, "$", step.turn, step.ordinal, mended)
+
+
+def _of_arguments(written: object) -> str:
+    """Return the cause for arguments that were not read as a JSON object, as they came."""
+    if isinstance(written, dict):
+        return "arguments_as_object"
+    blank = written is None or (isinstance(written, str) and not written.strip())
+    return "arguments_blank" if blank else "arguments_not_json"

@@ -1,21 +1,43 @@
-"""Calls that no transform read: what can still be told from an answer's reasoning and from a tool's name."""
+"""Calls that no transform read: what can still be told from an answer's text, its reasoning and a tool's name."""
 
 import re
 
 from toolbench.engine import formats
-from toolbench.engine.messages import Message
+from toolbench.engine.asking.thoughts import said_so_far, without_thought
+from toolbench.engine.asking.written_calls import holds_whole_call
+from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.transforms.calls import PARALLEL, TOKEN
+from toolbench.evals.evidence import CONTENT, MESSAGE
 
 REASONING = ("reasoning_content", "reasoning")
 MOST_LETTERS = 4000  # of reasoning that are searched
 MOST_NAMES = 40
 _NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
 _MARKS = ("<", "[")  # one of them opens a call in every dialect that is no plain JSON
+_TAG = re.compile(r"<tool_call[\s>]")  # not the closing token `<tool_call|>` of another family
 
 
-def call_in_reasoning(message: Message) -> str:
-    """Return the field of a message whose reasoning holds a call in the dialect of a model family, "" for none."""
-    return next((field for field in REASONING if _holds_call(message.get(field))), "")
+def cause_of_written_call(answer: Turn, found: Finding) -> str:
+    """Return the cause for an answer in whose text the engine found a call, from where the call stands and whether it
+    can be read. Which tools were offered is not known here: the one that `found` names counts, and any word may."""
+    said = said_so_far(answer.text)
+    names = _names_in(answer.text, found.message)
+    if holds_whole_call(said, names):
+        return "call_in_tags" if _TAG.search(said) else "call_in_text"
+    if said != answer.text and holds_whole_call(answer.text, names):
+        return "call_in_reasoning"
+    return "call_unreadable"
+
+
+def call_in_reasoning(answer: Turn) -> str:
+    """Return the path of the reasoning that holds a call in the dialect of a model family, in an answer that says
+    nothing beside it; "" for none."""
+    said, thought = without_thought(answer.text)
+    if said.strip():
+        return ""
+    if _holds_call(thought):
+        return CONTENT
+    return next((f"{MESSAGE}.{field}" for field in REASONING if _holds_call(answer.message.get(field))), "")
 
 
 def unknown_tool(name: str) -> str:
@@ -29,5 +51,10 @@ def _holds_call(text: object) -> bool:
     if not isinstance(text, str) or not any(mark in text for mark in _MARKS):
         return False
     end = text[-MOST_LETTERS:]
-    words = list(dict.fromkeys(_NAME.findall(end)))[:MOST_NAMES]
-    return bool(formats.parse(end, tools=[{"name": word} for word in words]).calls)
+    return bool(formats.parse(end, tools=[{"name": word} for word in _names_in(end)]).calls)
+
+
+def _names_in(text: str, told: str = "") -> list[str]:
+    """Return the first words of a text that may be a tool's name, before them one that `told` has in brackets."""
+    words = dict.fromkeys(_NAME.findall(text))
+    return sorted(words, key=lambda word: f"({word})" not in told)[:MOST_NAMES]

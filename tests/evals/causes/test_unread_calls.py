@@ -1,0 +1,82 @@
+"""What can be told of a call that nobody read, from the text, the reasoning and the finding of the engine."""
+
+import pytest
+
+from toolbench.engine.asking.native import Native
+from toolbench.engine.messages import Message, Turn
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.evals.causes.unread_calls import MOST_NAMES, call_in_reasoning, cause_of_written_call
+from toolbench.evals.evidence import CONTENT, MESSAGE
+
+TOOLS = (ToolDefinition("ping", "", {}), ToolDefinition("bash", "", {"properties": {"command": {"type": "string"}}}))
+WHOLE = '<tool_call>{"name": "ping"}</tool_call>'
+CUT = '<tool_call>{"name": "bash", "arguments": {"command": "ls -'
+
+
+def cause(text: str) -> str:
+    """Return the cause for a text in which the engine has to find a call."""
+    (found,) = Native().read({"content": text}, TOOLS).findings
+    return cause_of_written_call(Turn({}, text), found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CUT,
+        '<tool_call>{"name": 123, "arguments": {}}</tool_call>',
+        "<tool_call>\n<function>\n</function>\n</tool_call>",
+        "<tool_call>\n<function=bash>\n<parameter=command>\nls",
+        "<tool_call>bash<arg_key>command</arg_key><arg_value>rm -rf",
+        '<|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{"command": "l',
+        '<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "l',
+        "[bash(command=1",
+        "[bash(command=ping())]",
+        '{"name": "ping", "parameters": {invalid json}',
+        '我来查一下。{"name": "bash", "arguments": {"command": "l',
+        f"<think>hm</think>{CUT}",
+        f"<think>so: {CUT}",
+    ],
+)
+def test_cause_of_written_call_that_nobody_can_read(text: str) -> None:
+    assert cause(text) == "call_unreadable"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (WHOLE, "call_in_tags"),
+        (f"{WHOLE}\n{CUT}", "call_in_tags"),
+        (f"<think>hm</think>{WHOLE}", "call_in_tags"),
+        (f"I will.\n{WHOLE}", "call_in_tags"),
+        ("<|python_start|>[ping(), bash(command='l", "call_in_text"),
+        ("ping()", "call_in_text"),
+        ("[bash('ls')]", "call_in_text"),
+        ('```json\n{"tool": "ping", "args": {}}\n```', "call_in_text"),
+        ('<|tool_call>call:bash{command:<|"|>ls<|"|>}<tool_call|>', "call_in_text"),
+        (f"<think>so: {WHOLE}", "call_in_reasoning"),
+        ("<think>hm<tool_call>ping\n</tool_call>", "call_in_reasoning"),
+        (f"Let me see.\n<think>{WHOLE}", "call_in_reasoning"),
+    ],
+)
+def test_cause_of_written_call_that_is_whole(text: str, code: str) -> None:
+    assert cause(text) == code
+
+
+def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
+    words = " ".join(f"word{number}" for number in range(2 * MOST_NAMES))
+    assert cause(f"{words}\nping()") == "call_in_text"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "path"),
+    [
+        (f"<think>{WHOLE}</think>", {}, CONTENT),
+        ("", {"reasoning_content": WHOLE}, f"{MESSAGE}.reasoning_content"),
+        ("<think>hm</think>\n", {"reasoning": WHOLE}, f"{MESSAGE}.reasoning"),
+        (f"<think>so: {WHOLE}</think>No.", {}, ""),
+        ("No.", {"reasoning": WHOLE}, ""),
+        ("<think>hm</think>", {"reasoning": CUT}, ""),
+    ],
+)
+def test_call_in_reasoning_needs_an_answer_that_says_nothing(text: str, message: Message, path: str) -> None:
+    assert call_in_reasoning(Turn(message, text)) == path
