@@ -52,8 +52,11 @@ def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
     [
         ({"a": 1}, "arguments_as_object"),
         ([1], "arguments_not_json"),
+        ([], "arguments_not_json"),
+        (0, "arguments_not_json"),
         (7, "arguments_not_json"),
         (" ", "arguments_blank"),
+        (None, "arguments_blank"),
     ],
 )
 def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
