@@ -133,6 +133,42 @@ def test_refusal_after_the_calls_of_trials_outweighs_them(days: float, supported
     assert effective_of(model).capabilities.supports_tool_use is supported
 
 
+def launched_days_ago(cell: Cell, days: float, *, ended: float | None = None) -> None:
+    now = timezone.now()
+    finished = None if ended is None else now - timedelta(days=ended)
+    Run.objects.filter(pk=cell.run_id).update(created_at=now - timedelta(days=days), finished_at=finished)
+
+
+def test_native_run_without_calls_after_a_refusal_changes_nothing() -> None:
+    model = make_model()
+    calls = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+    launched_days_ago(calls, 3, ended=2.9)
+    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+    launched_days_ago(native_cell(model, failed=50), 1, ended=0.9)
+
+    assert effective_of(model).capabilities.supports_tool_use is False
+
+
+def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
+    model = make_model()
+    calls = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10)
+    launched_days_ago(calls, 3, ended=1)
+    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+
+    effective = effective_of(model)
+
+    calls.run.refresh_from_db()
+    assert effective.capabilities.supports_tool_use is True
+    assert effective.origins["supports_tool_use"].at == calls.run.finished_at
+
+
+def test_several_calls_in_a_text_are_not_parallel_calls() -> None:
+    model = make_model()
+    native_cell(model, structured_answers=5, calling_answers=10, calls=15, called_rightly=10)
+
+    assert effective_of(model).capabilities.supports_parallel_tools is None
+
+
 @pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
 def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: int) -> None:
     model = make_model()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from toolbench.engine.capabilities.declared import declared_by
@@ -25,6 +26,9 @@ GOOD_FOR = timedelta(days=7)  # a probe's findings
 ENOUGH_SILENCE = 20  # trials that needed a call, before a lack of structured calls says anything
 _TEXT = Q(config__method="text_json")
 _NATIVE = Q(config__method="native")
+_STRUCTURED = _NATIVE & Q(structured_answers__gt=0)
+_SEVERAL = _STRUCTURED & Q(calling_answers=F("structured_answers"), calls__gt=F("calling_answers"))
+_ENDED = Coalesce("run__finished_at", "run__created_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,9 @@ class Measured:
         parse_errors: those of them that could not be read.
         due_trials: trials of the method native that needed a call and got an answer.
         structured: answers of the method native with calls in their own field; `streamed` of these came in a stream.
-        several: whether any of them held more than one call.
-        text_until, native_until: when the newest run with such answers was launched; None without any.
+        several: whether any of them held more than one call, of cells in which no call came as text.
+        text_until, structured_until: when the newest run with calls of that kind ended, or was launched while it still
+            goes on; None without any.
     """
 
     text_turns: int = 0
@@ -47,7 +52,7 @@ class Measured:
     streamed: int = 0
     several: bool = False
     text_until: datetime | None = None
-    native_until: datetime | None = None
+    structured_until: datetime | None = None
 
     @property
     def level(self) -> str | None:
@@ -126,9 +131,9 @@ def get_measured(models: Iterable[Model]) -> dict[int, Measured]:
             due_trials=Sum(F("called_rightly") + F("call_missed"), filter=_NATIVE, default=0),
             structured=Sum("structured_answers", filter=_NATIVE, default=0),
             streamed=Sum("structured_answers", filter=_NATIVE & Q(config__stream=True), default=0),
-            several=Sum("calls", filter=_NATIVE & Q(calls__gt=F("calling_answers")), default=0),
-            text_until=Max("run__created_at", filter=_TEXT),
-            native_until=Max("run__created_at", filter=_NATIVE),
+            several=Sum("calls", filter=_SEVERAL, default=0),
+            text_until=Max(_ENDED, filter=_TEXT),
+            structured_until=Max(_ENDED, filter=_STRUCTURED),
         )
     )
     return {row["config__model"]: _counted(row) for row in rows}
@@ -145,7 +150,7 @@ def _measured(measured: Measured, probed: Sequence[Told]) -> list[Told]:
     if measured.level is not None:
         who = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
         told.append(Told("measured", Capabilities(json_stability=measured.level), who, measured.text_until))
-    if measured.structured and not _refused_since(measured.native_until, probed):
+    if measured.structured and not _refused_since(measured.structured_until, probed):
         who = f"{measured.structured} answers with structured calls in trials"
         seen = Capabilities(
             supports_tool_use=True,
@@ -153,7 +158,7 @@ def _measured(measured: Measured, probed: Sequence[Told]) -> list[Told]:
             supports_parallel_tools=measured.several or None,
             supports_stream_tools=bool(measured.streamed) or None,
         )
-        told.append(Told("measured", seen, who, measured.native_until))
+        told.append(Told("measured", seen, who, measured.structured_until))
     return told
 
 
