@@ -109,6 +109,18 @@ def test_named_method_without_the_wish_waits_for_nothing(model: Model) -> None:
     assert work(model) == 3
 
 
+@pytest.mark.parametrize("cap", ["request_cap", "token_cap"])
+def test_named_method_of_a_run_with_a_cap_waits_for_nothing(model: Model, cap: str) -> None:
+    launched(model, probe_unknown=True, **{cap: 100_000})
+    assert not Probe.objects.exists()
+    assert work(model) == 3
+
+
+def test_auto_of_a_run_with_a_cap_waits_for_the_probe(model: Model) -> None:
+    launched(model, methods=("auto",), request_cap=100)
+    assert Probe.objects.exists()
+
+
 def test_named_method_of_a_known_model_waits_for_nothing(model: Model) -> None:
     Model.objects.filter(pk=model.pk).update(capabilities={"supports_tool_use": True})
     launched(model, probe_unknown=True)

@@ -36,7 +36,7 @@ class RunRequest:
     with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
     provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit.
     `probe_unknown`: a model of which nobody said whether it calls tools is probed before its first trial, whatever the
-    method; auto does so in any case."""
+    method, unless the run has a cap on requests or tokens; auto does so in any case."""
 
     title: str = ""
     models: tuple[int, ...] = ()
