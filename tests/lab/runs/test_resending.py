@@ -1,9 +1,13 @@
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django.fixtures import Settings
 
+from tests.factories import make_model, make_provider
 from tests.lab.benches import launched, scripted_model, work
-from toolbench.lab.models import Provider, Run
-from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.models import Model, Probe, Provider, Run
+from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.probes.routes import settle_all
+from toolbench.lab.runs import controlling
 from toolbench.lab.runs.resending import resend
 from toolbench.providers.scripted import ScriptedProvider
 
@@ -44,3 +48,33 @@ def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: Scr
         resend(trial.pk)
     with pytest.raises(CommandError, match="no trial 987654"):
         call_command("resend", "987654")
+
+
+def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 10
+    model = make_model(provider=make_provider(max_attempts=1))
+    run = launched(model, trials=10, probe_unknown=True, overrides={"max_turns": 1})
+    controlling.cancel(run.pk)
+    Probe.objects.all().delete()
+
+    with pytest.raises(ConfirmationNeeded, match="up to 15 requests to Example"):
+        controlling.repeat(run.pk, owner=None, agreed=14)
+    again = controlling.repeat(run.pk, owner=None, agreed=15)
+
+    assert Probe.objects.get().why == f"Run {again.pk} uses it for the first time."
+    assert settle_all() == 0
+    assert again.configs.get().awaits_probe
+
+
+def test_repeat_of_a_run_whose_model_is_known_by_now_asks_nothing() -> None:
+    model = make_model()
+    run = launched(model, probe_unknown=True)
+    controlling.cancel(run.pk)
+    Probe.objects.all().delete()
+    Model.objects.filter(pk=model.pk).update(capabilities={"supports_tool_use": True})
+
+    again = controlling.repeat(run.pk, owner=None)
+
+    assert not Probe.objects.exists()
+    assert settle_all() == 1
+    assert not again.configs.get().awaits_probe

@@ -143,7 +143,7 @@ def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route
 
 
 def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effective) -> bool:
-    """A run with a cap sends no more than the cap; what a probe sends counts under none. Only auto cannot go without."""
+    """A run with a cap sends no more than the cap, and what a probe sends counts under none; but auto needs a probe."""
     capped = request.request_cap is not None or request.token_cap is not None
     wanted = choice.method == AUTO or (request.probe_unknown and not capped)
     return wanted and must_probe(effective.capabilities)

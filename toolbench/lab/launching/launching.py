@@ -14,12 +14,11 @@ from toolbench.evals.statistics.stopping import Until
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.launching.expansion import competitors, expand, first_blocks
 from toolbench.lab.launching.run_names import derived_name
-from toolbench.lab.models import Cell, Model, Probe, Provider, Run, RunConfig, Trial
+from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.paying import check_agreed
 from toolbench.lab.planning.run_request import Plan, RunRequest
-from toolbench.lab.probes.probing import ask_probe
-from toolbench.lab.probes.routes import waiting_models
+from toolbench.lab.probes.probing import ask_first_probes
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.queueing import queue_trials
 
@@ -40,8 +39,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])
-        for model in waiting_models(run):
-            ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
+        ask_first_probes(run)
         transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run

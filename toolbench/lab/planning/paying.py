@@ -1,7 +1,8 @@
 """How many requests trials may take at most, and asking before many are paid for."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from django.conf import settings
 
@@ -32,9 +33,19 @@ def frozen_policy(cell: Cell) -> Policy:
     return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
-def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int | None, agreed: int) -> None:
+def check_paid_for(
+    trials: Iterable[tuple[Cell, Policy, int]],
+    *,
+    cap_left: int | None,
+    agreed: int,
+    probes: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """`check_agreed` of the requests that so many more trials of these cells, with these policies, may send at most.
-    `cap_left` are the requests that the run's cap still allows."""
+
+    Args:
+        cap_left: the requests that the run's cap still allows; None without a cap.
+        probes: the paid requests of probes, by the provider's name; no cap counts them.
+    """
     paid: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:
         config = cell.config
@@ -44,7 +55,8 @@ def check_paid_for(trials: Iterable[tuple[Cell, Policy, int]], *, cap_left: int 
         if is_applicable(policy, scenario):
             messages = 1 + len(scenario.draw(0, kind="parity").further)
             paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts, messages)
-    check_agreed({name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}, agreed)
+    capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
+    check_agreed(Counter(capped) + Counter(probes), agreed)
 
 
 def check_agreed(paid: Mapping[str, int], agreed: int) -> None:

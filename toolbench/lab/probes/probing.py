@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
+from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
 from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
 from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
-from toolbench.lab.probes.routes import settle
+from toolbench.lab.probes.routes import models_to_probe, settle
 from toolbench.lab.processes.background import keep_running
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread, is_away
 from toolbench.lab.processes.job_failures import count_failure
@@ -60,6 +60,12 @@ def ask_probe(model: Model, kind: str, *, why: str = "") -> Probe:
     )
     transaction.on_commit(lambda: wake_probes([probe.pk]))
     return probe
+
+
+def ask_first_probes(run: Run) -> None:
+    """Ask for the probes that trials of this new run wait for. To be called in the transaction that writes the run."""
+    for model in models_to_probe(run):
+        ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
 
 
 def ask_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:

@@ -22,7 +22,7 @@ from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning.policy_hash import policy_hash
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.support import after_probe
-from toolbench.lab.probes.capabilities import effective_of
+from toolbench.lab.probes.capabilities import effective_of, get_effective
 from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake
 
@@ -79,10 +79,12 @@ def routing_of(chosen: Route, effective: Effective) -> JsonObject:
     return {"asked": AUTO, **chosen.to_json(), "known": known}
 
 
-def waiting_models(run: Run) -> list[Model]:
-    """The models whose probe the run waits for."""
+def models_to_probe(run: Run) -> list[Model]:
+    """Return the models that trials of the run wait for and of which nothing says yet whether they call tools."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
-    return list(Model.objects.filter(pk__in=ids).select_related("provider"))
+    models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
+    known = get_effective(models)
+    return [model for model in models if must_probe(known[model.pk].capabilities)]
 
 
 def settle(model_id: int) -> int:

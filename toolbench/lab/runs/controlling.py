@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -15,14 +16,16 @@ from toolbench.lab.counts.cells import bring_up_to_date, mark_stale, recompute_a
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
-from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.planning.paying import FREE_KINDS, check_paid_for, frozen_policy, is_applicable
 from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.run_request import LARGEST_CAP
+from toolbench.lab.probes.routes import models_to_probe
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.runs import resending
 from toolbench.lab.trials.budget import correct_requests
 from toolbench.lab.trials.finishing import cancel_queued, finish_runs
 from toolbench.lab.trials.queueing import queue_trials
+from toolbench.providers.probing.conformance import MOST_FIRST_USE_REQUESTS
 
 MOST_ADDED = 1000
 _OPEN = (Run.State.RUNNING, Run.State.PAUSED)
@@ -142,8 +145,18 @@ def _repeatable(run_id: int, agreed: int) -> Run:
     if gone is not None:
         raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
-    _check(run, Counter(planned.values_list("cell_id", flat=True)), agreed, used=0)
+    wanted = Counter(planned.values_list("cell_id", flat=True))
+    _check(run, wanted, agreed, used=0, probes=_paid_probes(run))
     return run
+
+
+def _paid_probes(run: Run) -> dict[str, int]:
+    """Return how many paid requests the probes that a copy of the run waits for may send, by the provider's name."""
+    paid: Counter[str] = Counter()
+    for model in models_to_probe(run):
+        if model.provider.kind not in FREE_KINDS:
+            paid[model.provider.name] += MOST_FIRST_USE_REQUESTS
+    return paid
 
 
 def label(run_id: int, text: str) -> None:
@@ -184,9 +197,12 @@ def _change(run_id: int, states: Collection[str], **values: str) -> bool:
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
 
 
-def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, used: int) -> dict[int, Policy]:
+def _check(
+    run: Run, wanted: Mapping[int, int], agreed: int, *, used: int, probes: Mapping[str, int] = MappingProxyType({})
+) -> dict[int, Policy]:
     """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
-    used. Raises Refused where a scenario or the engine has changed, and ConfirmationNeeded."""
+    used; `probes` are paid requests above the cap, by the provider's name. Raises Refused where a scenario or the
+    engine has changed, and ConfirmationNeeded."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_as_it_was(cell.scenario, cell.scenario_version):
@@ -196,7 +212,8 @@ def _check(run: Run, wanted: Mapping[int, int], agreed: int, *, used: int) -> di
     except PolicyError as error:
         raise Refused(f"Its settings are not taken any more: {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
-    check_paid_for([(cells[pk], policies[pk], count) for pk, count in wanted.items()], cap_left=cap_left, agreed=agreed)
+    trials = [(cells[pk], policies[pk], count) for pk, count in wanted.items()]
+    check_paid_for(trials, cap_left=cap_left, agreed=agreed, probes=probes)
     return policies
 
 

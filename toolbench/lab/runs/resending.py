@@ -13,6 +13,7 @@ from toolbench.lab.launching.launching import LARGEST_SEED
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.probes.probing import ask_first_probes
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.finishing import finish_runs
 from toolbench.lab.trials.queueing import queue_trials
@@ -69,6 +70,7 @@ def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
         cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
         queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
         recompute([cell.pk for cell in cells.values()])
+        ask_first_probes(run)
         woken = {config.provider_id for config in configs.values() if config.provider_id}
         transaction.on_commit(lambda: wake(woken))
     finish_runs()  # where nothing of it applies
