@@ -13,6 +13,7 @@ from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.lab.command.eval_text import run_lines
 from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
+from toolbench.lab.comparisons.compare_sides import read_side
 from toolbench.lab.counts.export_table import ExportTable
 from toolbench.lab.counts.metrics import METRICS, Counted, rate_for, value_of
 from toolbench.lab.counts.retries import HAD, count_retries
@@ -185,6 +186,16 @@ def test_recount_answer_without_status_makes_counts_unknown() -> None:
     counted(cell)
     assert not tally([cell]).retries_known
     assert not count_retries(Trial.objects.all())["happy_path"].retries_known
+
+
+def test_answered_trials_without_counted_requests_are_unknown() -> None:
+    cell = a_cell()
+    trial = make_trial(cell, requests=0)
+    counted(cell)
+    assert not tally([cell]).retries_known
+    assert not count_retries(Trial.objects.all())["happy_path"].retries_known
+    side = read_side(Trial.objects.filter(pk=trial.pk))
+    assert not side.retries.retries_known
 
 
 def test_metrics_of_unknown_retries_are_no_rate() -> None:

@@ -127,7 +127,7 @@ def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Four queries."""
+    """Five queries."""
     retries = count_retries(trials.filter(TRIED))
     about, paid = trials.filter(TRIED).aggregate(**_ABOUT), paid_together(paid_of(trials).values())
     return Side(

@@ -32,6 +32,7 @@ HAD: Mapping[str, Q] = {
     "retry": Q(attempt__gt=1),
 }
 _UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
+_ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # as `answered` of a tally
 
 # Of `tried`, rows of lab_trial. The condition is that of the index `steps_with_retries`.
 NOTED = f"""
@@ -114,7 +115,8 @@ def with_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
 
 
 def count_retries(trials: QuerySet[Trial]) -> Mapping[str, Retries]:
-    """Return the counts of these trials by scenario. One query; a scenario without any of them is left out."""
+    """Return the counts of these trials by scenario. Two queries. They are unknown, as in a tally of cells, where a
+    step says too little, or where answered trials of a scenario have no request that was counted."""
     steps = Step.objects.filter(NOTED_STEP, trial__in=trials.order_by().values("pk")).order_by()
     grouped = steps.values("trial__scenario").annotate(
         answers_429=Count("pk", filter=HAD["429"]),
@@ -126,11 +128,13 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, Retries]:
         waited=Sum("backoff_ms"),
         unread=Count("pk", filter=_UNREADABLE),
     )
-    rows: list[dict[str, Any]] = [dict(row) for row in grouped]
+    rows: dict[str, dict[str, Any]] = {row["trial__scenario"]: dict(row) for row in grouped}
     names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
-    return {
-        row["trial__scenario"]: Retries(
-            **{name: row[name] for name in names}, backoff_ms=row["waited"] or 0.0, retries_known=not row["unread"]
-        )
-        for row in rows
-    }
+    sent = trials.order_by().values("scenario").annotate(sent=Sum("requests"), answered=Count("pk", filter=_ANSWERED))
+    found: dict[str, Retries] = {}
+    for about in sent:
+        row = rows.get(about["scenario"], {})
+        counts = {name: row.get(name, 0) for name in names}
+        known = not row.get("unread") and bool(about["sent"] or not about["answered"])
+        found[about["scenario"]] = Retries(**counts, backoff_ms=row.get("waited") or 0.0, retries_known=known)
+    return found
