@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from toolbench.lab.counts.tallies import tally
@@ -41,3 +42,29 @@ def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.F
     cell.refresh_from_db()
     assert (cell.answers_429, cell.trials_429, cell.retries, cell.backoff_ms) == (1, 1, 1, 750.0)
     assert tally([cell]).retries_known
+
+
+def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.FixtureRequest) -> None:
+    limited, plain = limited_cell(), make_cell(make_config(make_run()), "chat_only")
+    make_step(make_trial(plain), status=200)
+    recompute_all()
+    request.getfixturevalue("older")
+
+    call_command("migrate", "lab", verbosity=0)
+
+    plain.refresh_from_db()
+    assert (plain.stale, plain.answers_429, tally([plain]).retries_known) == (False, 0, True)
+    assert list(Cell.objects.filter(stale=True)) == [limited]
+
+
+def test_upgrade_builds_an_index_left_half_built_anew(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("older")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX steps_with_retries ON lab_step (id)")
+
+    call_command("migrate", "lab", verbosity=0)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'steps_with_retries'")
+        ((built,),) = cursor.fetchall()
+    assert "(trial_id) WHERE" in built

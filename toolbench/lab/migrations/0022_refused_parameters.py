@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("lab", "0019_retries"),
+        ("lab", "0020_steps_with_retries"),
     ]
 
     operations = [
