@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolbench.evals.deciding.deciding import Decision, decide
-from toolbench.evals.deciding.qualifying import CHECKS, WANTS, Measured, Rule, Span, Standing, stand
+from toolbench.evals.deciding.qualifying import CHECKS, WANTS, Measured, Missing, Rule, Span, Standing, stand
 from toolbench.evals.statistics.intervals import Part, Stopping
 
 CHEAP, DEAR = Span(0.001, 0.0009, 0.0011), Span(0.1, 0.09, 0.11)
@@ -20,10 +20,13 @@ def measured(name: str = "A", passed: int = 100, tried: int = 100, **fields: Any
     return Measured(name, name, passed, tried, **fields)
 
 
-def with_passes(before: Measured, each: int) -> Measured:
-    """The same after `each` more passes of every scenario, as quick as those before."""
-    parts = tuple(Part(p.k + each, p.n + each, p.stopping, p.clustered) for p in before.delivery_parts)
-    more = each * len(parts)
+def with_passes(before: Measured, lacking: Missing) -> Measured:
+    """The same after so many more passes, as quick as those before."""
+    parts = tuple(
+        Part(p.k + lacking.each, p.n + lacking.each, p.stopping, p.clustered) if place in lacking.places else p
+        for place, p in enumerate(before.delivery_parts)
+    )
+    more = lacking.total
     times = [*before.times, *([before.times[0]] * more)]
     return replace(
         before, passed=before.passed + more, tried=before.tried + more, answered=before.answered + more, times=times,
@@ -123,6 +126,9 @@ SCENARIOS = [
     measured(passed=40, tried=40, delivery=(Part(10, 10),) * 4),
     measured(passed=57, tried=60, delivery=(Part(29, 30), Part(14, 15), Part(14, 15))),
     measured(passed=44, tried=45, delivery=(Part(30, 30), Part(14, 15))),
+    measured(passed=40, tried=40, delivery=(Part(38, 38), Part(2, 2))),
+    measured(passed=60, tried=60, delivery=(Part(55, 55), Part(5, 5))),
+    measured(passed=90, tried=90, delivery=(Part(80, 80), Part(5, 5), Part(5, 5))),
 ]  # fmt: skip
 
 
@@ -132,19 +138,56 @@ def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: Mea
     rule = Rule(want, 90)
     before = stand(candidate, rule)
     assert before.state == "open"
-    assert before.missing_each
-    assert stand(with_passes(candidate, before.missing_each), rule).state == "qualified"
+    assert before.lacking
+    assert stand(with_passes(candidate, before.lacking), rule).state == "qualified"
     decision = decide([candidate], rule)
     assert decision.more
-    assert (decision.more.each, decision.more.total) == (before.missing_each, before.missing)
+    assert decision.more.lacking == before.lacking
 
 
 @pytest.mark.parametrize("passed", [1, 20, 34, 40, 71])
 def test_one_pass_fewer_than_missing_leaves_the_obstacle(passed: int) -> None:
     for rule in (Rule("fastest", 90), Rule("fastest", 95), Rule("cheapest", 95, None)):
         before: Standing = stand(measured(passed=passed, tried=passed), rule)
-        if before.missing_each:
-            assert stand(with_passes(before.measured, before.missing_each - 1), rule).state == "open"
+        if lacking := before.lacking:
+            fewer = Missing(lacking.places, lacking.each - 1)
+            assert stand(with_passes(before.measured, fewer), rule).state == "open"
+
+
+SHORT = Rule("reliable", 90, None)
+
+
+@pytest.mark.parametrize(("many", "few", "more"), [(38, 2, 10), (55, 5, 6)])
+def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: int) -> None:
+    parts, tried = (Part(many, many), Part(few, few)), many + few
+    candidate = measured(passed=tried, tried=tried, delivery=parts, scenarios=("happy_path", "guard"))
+    decision = decide([candidate], SHORT)
+    assert f"{more} more trials of guard ({few} so far) at this rate would tell." in decision.sentence
+    assert "straight passes" not in decision.sentence
+    assert decision.more
+    assert (decision.more.scenarios, decision.more.each, decision.more.total) == (("guard",), more, more)
+
+
+STRAIGHT = {
+    "one scenario": ((Part(20, 20),), True),
+    "equally many": ((Part(10, 10),) * 3, True),
+    "unequal": ((Part(12, 12), Part(10, 10)), False),
+    "clustered": ((Part(20, 20, clustered=True),), False),
+    "until decided": ((Part(10, 10, Stopping(0.05)),), False),
+}
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_straight_passes_are_named_only_where_their_sum_counts(name: str) -> None:
+    parts, named = STRAIGHT[name]
+    tried = sum(part.n for part in parts)
+    sentence = decide([measured(passed=tried, tried=tried, delivery=parts)], SHORT).sentence
+    assert "at this rate would tell" in sentence
+    assert ("35 straight passes are needed" in sentence) == named
+
+
+def test_one_answer_is_written_in_the_singular() -> None:
+    assert "p95 is open with 1 answer:" in decide([measured(passed=1, tried=1)], Rule("fastest")).sentence
 
 
 def test_a_share_that_would_never_do_plans_nothing() -> None:

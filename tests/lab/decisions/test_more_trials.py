@@ -45,7 +45,7 @@ def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
     assert "it closes with 32 more trials (16 of each scenario)" in page().decision.sentence
     offer = get_offer(page())
     assert offer
-    assert (offer.trials, offer.scenarios, offer.total) == (16, 2, 32)
+    assert (offer.trials, offer.scenarios, offer.total) == (16, ("happy_path", "missing_workspace_id"), 32)
     planned = plan_more(DEMO, owner=None)
     assert planned.trials.count() == 32
     assert not planned.trials.filter(added_by_hand=True).exists()

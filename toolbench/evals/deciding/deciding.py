@@ -15,6 +15,7 @@ from toolbench.evals.deciding.qualifying import (
     REFUSED,
     RELIABLE,
     Measured,
+    Missing,
     Rule,
     Span,
     Standing,
@@ -31,11 +32,24 @@ _ORDER = ("qualified", BY_HAND, OPEN, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """The trials that would tell: `each` of every scenario, `total` in all, for each of `standings`."""
+    """The trials that would tell: so many of each scenario at these places, for each of `standings`."""
 
     standings: tuple[Standing, ...]
-    each: int
-    total: int
+    lacking: Missing
+
+    @property
+    def each(self) -> int:
+        return self.lacking.each
+
+    @property
+    def total(self) -> int:
+        return self.lacking.total
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Return their names, as far as they are known."""
+        names = self.standings[0].measured.scenarios
+        return tuple(names[place] for place in self.lacking.places) if names else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +192,7 @@ def _overlap(leader: tuple[Standing, Span], rival: tuple[Standing, Span]) -> tup
     needed = more_to_part(best, other, trials)
     scenarios = len(ahead.measured.delivery_parts)
     each = math.ceil(needed / scenarios) if needed else 0
-    more = More((ahead, behind), each, each * scenarios) if each else None
+    more = More((ahead, behind), Missing(tuple(range(scenarios)), each)) if each else None
     tell = f"{more.total:,} more trials of each would tell" if more else "their figures are equal: more trials may not"
     sentence = (
         f"No clear winner: {ahead.measured.label} is ahead, but its interval overlaps with that of "
@@ -211,8 +225,8 @@ def _no_price(tried: list[Standing]) -> str:
 
 
 def _more(standing: Standing) -> More | None:
-    each, total = standing.missing_each, standing.missing
-    return More((standing,), each, total) if standing.state == OPEN and each and total else None
+    lacking = standing.lacking if standing.state == OPEN else None
+    return More((standing,), lacking) if lacking and lacking.each else None
 
 
 def _might_be_better(leader: Standing, standings: tuple[Standing, ...], rule: Rule) -> tuple[str, More | None]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from toolbench.evals.statistics import Quantile, Z, quantile
 from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import Pooled, more_each, pool
+from toolbench.evals.statistics.pooling import Pooled, more_each, pool, shortest
 from toolbench.evals.statistics.quantiles import answers_until_closed
 from toolbench.evals.statistics.rounding import half_up, written
 
 REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
+UNDECIDED, P95_UNKNOWN = "undecided", "p95-unknown"
 CHEAPEST, FASTEST, RELIABLE = "cheapest", "fastest", "reliable"
 WANTS = (CHEAPEST, FASTEST, RELIABLE)
 PRICES = "toolbench/evals/data/prices.json"
@@ -59,7 +60,8 @@ class Measured:
     `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
     says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
     `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking;
-    `planned`: the decision page planned some, after looking too, as a run of their own."""
+    `planned`: the decision page planned some, after looking too, as a run of their own. `scenarios` names those of
+    `delivery`, in the same order."""
 
     key: str
     label: str
@@ -78,6 +80,7 @@ class Measured:
     given: tuple[Part, ...] = ()
     cost_from: str = ""
     planned: bool = False
+    scenarios: tuple[str, ...] = ()
 
     @property
     def delivered(self) -> int:
@@ -98,19 +101,31 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may. `each`: how many more of
-    every scenario would close an open one, None where they would not."""
+    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may."""
 
     name: str
     kind: str
     sentence: str
-    each: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`each` more trials of every scenario at `places` of the measured ones."""
+
+    places: tuple[int, ...]
+    each: int
+
+    @property
+    def total(self) -> int:
+        return self.each * len(self.places)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """A configuration before a rule. `low` and `high` bound delivered success, `given_low` success given an answer.
-    `p95` is None without an answer and for models that share this machine; its ends may be open."""
+    `p95` is None without an answer and for models that share this machine; its ends may be open. `lacking`: the fewest
+    more trials, answered and at the shares seen, that close everything that is open; None where nothing is, or where
+    trials would not close it."""
 
     measured: Measured
     low: float
@@ -118,6 +133,7 @@ class Standing:
     given_low: float
     p95: Quantile | None
     reasons: tuple[Reason, ...] = ()
+    lacking: Missing | None = None
 
     @property
     def state(self) -> str:
@@ -126,18 +142,9 @@ class Standing:
         return next((kind for kind in (REFUSED, OPEN, BY_HAND) if kind in kinds), "qualified")
 
     @property
-    def missing_each(self) -> int | None:
-        """Return how many more trials of every scenario, answered and at the shares seen, close everything that is
-        open; None where nothing is, or where trials would not close it."""
-        needed = [reason.each for reason in self.reasons if reason.kind == OPEN]
-        known = [each for each in needed if each is not None]
-        return max(known) if known and len(known) == len(needed) else None
-
-    @property
     def missing(self) -> int | None:
-        """Return the same over all scenarios."""
-        each = self.missing_each
-        return None if each is None else each * len(self.measured.delivery_parts)
+        """Return how many trials are lacking in all."""
+        return self.lacking.total if self.lacking else None
 
 
 Check = Callable[[Standing, Rule], str]
@@ -149,12 +156,10 @@ def stand(measured: Measured, rule: Rule) -> Standing:
     p95 = quantile(measured.times, 0.95) if measured.times and not measured.local else None
     bare = Standing(measured, delivered.low, delivered.high, given.low, p95)
     found = [(name, kind, check(bare, rule)) for name, kind, check in CHECKS]
-    reasons = tuple(
-        Reason(name, kind, sentence, MISSING[name](bare, rule) if name in MISSING else None)
-        for name, kind, sentence in found
-        if sentence
+    reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
+    return replace(
+        bare, reasons=reasons, lacking=_lacking(bare, rule, [one.name for one in reasons if one.kind == OPEN])
     )
-    return replace(bare, reasons=reasons)
 
 
 def straight_passes(target: float) -> int:
@@ -174,23 +179,44 @@ def _beside(bound: float, target: float) -> str:
     return written(exact, next(places, MOST_PLACES))
 
 
-def _more_passes(standing: Standing, rule: Rule) -> int | None:
-    """Of every scenario, at the share seen."""
-    return more_each(standing.measured.delivery_parts, rule.target)
+def _lacking(standing: Standing, rule: Rule, names: Sequence[str]) -> Missing | None:
+    """Return the fewest more trials that close these reasons. Scenarios with fewer trials than others may be the whole
+    obstacle of a share, whereas any answer serves p95."""
+    places = shortest(standing.measured.delivery_parts)
+    found = [_closing(standing, rule, names, some) for some in (places if UNDECIDED in names else places[-1:])]
+    return min((one for one in found if one), key=lambda one: (one.total, one.each), default=None)
 
 
-def _more_answers(standing: Standing, rule: Rule) -> int | None:
-    """Of every scenario, so that p95 has both bounds."""
-    answers = answers_until_closed(0.95, len(standing.measured.times))
-    return math.ceil(answers / len(standing.measured.delivery_parts))
+def _closing(standing: Standing, rule: Rule, names: Sequence[str], places: tuple[int, ...]) -> Missing | None:
+    """Return how many more of the scenarios at these places do."""
+    needed = [LACKING[name](standing, rule, places) for name in names]
+    known = [each for each in needed if each is not None]
+    return Missing(places, max(known)) if known and len(known) == len(needed) else None
 
 
-def _in_all(each: int, measured: Measured) -> str:
-    """How many trials that is: `8 more trials (2 of each scenario)`."""
-    scenarios = len(measured.delivery_parts)
-    total = each * scenarios
+def _more_passes(standing: Standing, rule: Rule, places: tuple[int, ...]) -> int | None:
+    """At the share seen."""
+    return more_each(standing.measured.delivery_parts, rule.target, places)
+
+
+def _more_answers(standing: Standing, rule: Rule, places: tuple[int, ...]) -> int | None:
+    """So that p95 has both bounds."""
+    return math.ceil(answers_until_closed(0.95, len(standing.measured.times)) / len(places))
+
+
+def _in_words(lacking: Missing, measured: Measured) -> str:
+    """`8 more trials (2 of each scenario)`, `10 more trials of guard (2 so far)`."""
+    parts, places, total = measured.delivery_parts, lacking.places, lacking.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
-    return f"{trials} ({each:,} of each scenario)" if scenarios > 1 else trials
+    if len(places) == len(parts):
+        return f"{trials} ({lacking.each:,} of each scenario)" if len(parts) > 1 else trials
+    names = measured.scenarios or tuple(f"scenario {number}" for number in range(1, len(parts) + 1))
+    short = [f"{names[place]} ({_so_far(parts[place])})" for place in places]
+    return f"{trials} of {short[0]}" if len(short) == 1 else f"{trials}, {lacking.each:,} each of {', '.join(short)},"
+
+
+def _so_far(part: Part) -> str:
+    return f"worth {part.n:,} independent ones so far" if part.clustered else f"{part.n:,} so far"
 
 
 def _nothing(standing: Standing, rule: Rule) -> str:
@@ -240,13 +266,21 @@ def _undecided(standing: Standing, rule: Rule) -> str:
     if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
         return ""
     begun = f"Not decided: delivered {counted(measured, rule)} %, and {goal} % lies inside."
-    each = _more_passes(standing, rule)
-    if each is None:
+    lacking = _lacking(standing, rule, [UNDECIDED])
+    if lacking is None:
         return f"{begun} At the share seen no number of trials would lift its lower bound to {goal} %."
-    told = f"{begun} {_in_all(each, measured)} at this rate would tell"
-    if measured.delivered == measured.tried and not measured.delivered_pool.error:
+    told = f"{begun} {_in_words(lacking, measured)} at this rate would tell"
+    if measured.delivered == measured.tried and _counts_plainly(measured):
         return f"{told}: {straight_passes(rule.target)} straight passes are needed for {goal} %."
     return f"{told}."
+
+
+def _counts_plainly(measured: Measured) -> bool:
+    """Return whether independent trials, equally many of every scenario, were fixed beforehand: then only their sum
+    matters."""
+    parts = measured.delivery_parts
+    alike = len({part.n for part in parts}) == 1
+    return alike and not measured.delivered_pool.error and not any(part.clustered for part in parts)
 
 
 def _local(standing: Standing, rule: Rule) -> str:
@@ -262,9 +296,10 @@ def _p95_unknown(standing: Standing, rule: Rule) -> str:
         return "Its p95 is not known: no answer has a time."
     if not p95.is_open or _slow(standing, rule):
         return ""
-    each = _more_answers(standing, rule) or 0
-    told = _in_all(each, standing.measured)
-    return f"The upper bound of its p95 is open with {answers} answers: it closes with {told}."
+    lacking = _lacking(standing, rule, [P95_UNKNOWN])
+    told = _in_words(lacking, standing.measured) if lacking else ""
+    counted_answers = f"{answers} answer{'' if answers == 1 else 's'}"
+    return f"The upper bound of its p95 is open with {counted_answers}: it closes with {told}."
 
 
 def _slow(standing: Standing, rule: Rule) -> str:
@@ -307,16 +342,16 @@ CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("repeats", REFUSED, _repeats),
     ("delivery", REFUSED, _delivery),
     ("success", REFUSED, _too_rare),
-    ("undecided", OPEN, _undecided),
+    (UNDECIDED, OPEN, _undecided),
     ("local", REFUSED, _local),
-    ("p95-unknown", OPEN, _p95_unknown),
+    (P95_UNKNOWN, OPEN, _p95_unknown),
     ("p95", REFUSED, _slow),
     ("cost-unknown", REFUSED, _no_cost),
     ("by-hand", BY_HAND, _by_hand),
     ("stopped", BY_HAND, _stopped),
 )
 
-MISSING: Mapping[str, Callable[[Standing, Rule], int | None]] = {
-    "undecided": _more_passes,
-    "p95-unknown": _more_answers,
+LACKING: Mapping[str, Callable[[Standing, Rule, tuple[int, ...]], int | None]] = {
+    UNDECIDED: _more_passes,
+    P95_UNKNOWN: _more_answers,
 }

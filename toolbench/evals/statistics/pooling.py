@@ -2,7 +2,7 @@
 been tried more often on what is easy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.statistics.intervals import Part, interval, together
@@ -59,15 +59,16 @@ def more_to_clear(parts: Sequence[Part], target: float, *, tried: int) -> int | 
     return None if times is None else math.ceil((times - 1) * tried)
 
 
-def more_each(parts: Sequence[Part], target: float) -> int | None:
-    """Return how many more trials of every scenario, independent ones at the shares seen, lift the lower bound to
-    `target`, a fraction; None where they never would. A scenario that was not tried is taken to pass."""
+def more_each(parts: Sequence[Part], target: float, places: Collection[int]) -> int | None:
+    """Return how many more trials of each scenario at these places, independent ones at the shares seen, lift the lower
+    bound to `target`, a fraction; None where they never would. A scenario that was not tried is taken to pass."""
     pooled = pool(parts)
     if not pooled.n or pooled.share <= target:
         return None
 
     def clears(more: int) -> bool:
-        return pool([_with_more(part, more) for part in parts]).low >= target
+        grown = (_with_more(part, more) if place in places else part for place, part in enumerate(parts))
+        return pool(list(grown)).low >= target
 
     low, high = -1, 0
     while not clears(high):
@@ -78,6 +79,13 @@ def more_each(parts: Sequence[Part], target: float) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if clears(middle) else (middle, high)
     return high
+
+
+def shortest(parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
+    """Return the places of the scenarios that could get more trials: those with the fewest, then those with the next
+    number too, up to all."""
+    levels = sorted({part.n for part in parts})
+    return tuple(tuple(place for place, part in enumerate(parts) if part.n <= level) for level in levels)
 
 
 def _with_more(part: Part, more: int) -> Part:

@@ -205,6 +205,7 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], figures: _Tria
         given=given,
         cost_from=cost_from,
         planned=any(MORE in line["purposes"] for line in lines),
+        scenarios=tuple(line["scenario"] for line in lines),
     )
     return Candidate(
         measured=measured,

@@ -18,12 +18,15 @@ from toolbench.lab.models import Run, RunConfig
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`trials` of each of `scenarios`, for each of `labels`; `total` over all of them."""
+    """`trials` of each of `scenarios`, for each of `labels`."""
 
     labels: tuple[str, ...]
     trials: int
-    scenarios: int
-    total: int
+    scenarios: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        return self.trials * len(self.scenarios) * len(self.labels)
 
 
 def get_offer(page: DecidePage) -> Offer | None:
@@ -31,9 +34,7 @@ def get_offer(page: DecidePage) -> Offer | None:
     more, candidates = page.decision.more, _candidates(page)
     if more is None or more.each > MOST_TRIALS or any(one.to_come for one in candidates):
         return None
-    labels = tuple(one.measured.label for one in candidates)
-    scenarios = len(candidates[0].scenarios)
-    return Offer(labels, more.each, scenarios, more.each * scenarios * len(labels))
+    return Offer(tuple(one.measured.label for one in candidates), more.each, more.scenarios)
 
 
 def plan_more(query: DecideQuery, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
@@ -50,7 +51,7 @@ def plan_more(query: DecideQuery, *, owner: AbstractBaseUser | None, agreed: int
         raise Unconfirmable("No trials are missing now: the decision has changed, or its trials are still to come.")
     asked = Asked(
         tuple(one.config_id for one in candidates), tuple(one.settings for one in candidates),
-        candidates[0].scenarios, offer.trials,
+        offer.scenarios, offer.trials,
     )  # fmt: skip
     request = fresh_request(asked, title=f"{offer.total} more trials for a decision", purpose=MORE)
     source = RunConfig.objects.values_list("run_id", "run__repeat_of", "run__purpose").get(pk=candidates[0].config_id)
