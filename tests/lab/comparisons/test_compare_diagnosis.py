@@ -1,5 +1,7 @@
 """One model at two providers: which of the two is at fault, and what is proposed."""
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -9,8 +11,9 @@ from tests.factories import make_cell, make_config, make_model, make_provider, m
 from toolbench.engine.policy.presets import preset_names
 from toolbench.evals.causes.class_presets import class_presets
 from toolbench.evals.judging.failures import all_classes
-from toolbench.lab.comparisons.compare import get_comparison
+from toolbench.lab.comparisons.compare import Comparison, get_comparison
 from toolbench.lab.comparisons.compare_diagnosis import Diagnosis, diagnose
+from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.models import Preset
 
@@ -18,7 +21,9 @@ pytestmark = pytest.mark.django_db
 CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "calls": 0, "valid_calls": 0}
 
 
-def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
+def compared(
+    good: str, bad: str, *, canonical: str = "acme/one", failing: Mapping[str, Any] = CALLS_AS_TEXT
+) -> Comparison:
     """`good` and `bad` are outcomes at two providers, p or f."""
     Preset.objects.get_or_create(name="content_tag_tool_call_fallback", defaults={"description": "Reads tags."})
     run = make_run()
@@ -26,9 +31,13 @@ def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis 
         model = make_model("one", provider=make_provider(name), canonical=canonical)
         cell = make_cell(make_config(run, model))
         for letter in outcomes:
-            make_trial(cell, **({"outcome": "pass"} if letter == "p" else {"outcome": "fail"} | CALLS_AS_TEXT))
+            make_trial(cell, **({"outcome": "pass"} if letter == "p" else {"outcome": "fail", **failing}))
     asked = QueryDict(f"run={run.pk}&a_provider=Good host&b_provider=Bad host")
-    return diagnose(get_comparison(CompareQuery.from_query(asked)))
+    return get_comparison(CompareQuery.from_query(asked))
+
+
+def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
+    return diagnose(compared(good, bad, canonical=canonical))
 
 
 def test_a_difference_between_providers_of_the_same_weights_is_the_providers() -> None:
@@ -47,6 +56,21 @@ def test_the_preset_that_heals_the_commonest_failure_is_proposed_in_a_filled_for
     assert filled["strategies"] == ["content_tag_tool_call_fallback"]
     assert filled["scenarios"] == ["happy_path"]
     assert filled["trials"] == ["10"]
+
+
+def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
+    """30/40 against 38/40: +2.2 to +37.9 points alone, which 0 enters as one of three."""
+    page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
+    assert page.beside.comparisons > 1
+    assert page.whole.difference is not None
+    assert not page.whole.among(page.beside.comparisons).differs
+    assert page.whole.says == "worse"
+    exported = export_comparison(page.query)
+    whole = dict(zip(exported.columns, exported.rows[0], strict=True))
+    assert (whole["comparisons"], whole["says"], whole["low_simultaneous"]) == (1, "worse", page.whole.difference.low)
+    found = diagnose(page)
+    assert found is not None
+    assert (found.verdict, found.because) == ("provider", (("Success", page.whole.second, page.whole.first),))
 
 
 def test_two_bad_providers_make_it_the_models() -> None:

@@ -48,7 +48,8 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`how` is paired or stratified. `noise` is how far apart, as a fraction, equal sides of this size come to lie in
+    """`how` is paired or stratified. `whole` answers the question asked, alone; `rows` are one family of comparisons,
+    `beside` is another. `noise` is how far apart, as a fraction, equal sides of this size come to lie in
     95 of 100 comparisons. `shared_trials` are on both sides: then nothing is compared."""
 
     query: CompareQuery
@@ -109,7 +110,7 @@ def get_comparison(query: CompareQuery) -> Comparison:
         flips=fates,
         needed=needed_for(whole, query.points),
         noise=noise(_share(whole), whole.first.n, whole.second.n),
-        beside=get_beside(counts, whole, (first, second), trials),
+        beside=get_beside(counts, (first, second), trials),
         warnings=warnings(first, second, counts),
         shared_trials=shared,
     )

@@ -45,7 +45,7 @@ def diagnose(page: Comparison) -> Diagnosis | None:
     first, second = page.sides
     if "provider" not in page.counts.differing or len(first.canonical) != 1 or first.canonical != second.canonical:
         return None
-    told = [("Success", page.beside.success), *((one.metric.label, one.compared) for one in page.beside.calls)]
+    told = [("Success", page.whole), *((one.metric.label, one.compared) for one in page.beside.calls)]
     differing = [(label, one) for label, one in told if one.differs and one.difference]
     falling = [not one.improves for _, one in differing]
     worse = "" if not falling or any(falling) != all(falling) else "b" if falling[0] else "a"

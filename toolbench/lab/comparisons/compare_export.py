@@ -89,6 +89,7 @@ def _notes(page: Comparison) -> tuple[str, ...]:
         *((told,) if page.how == "paired" else ()),
         f"{_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
         "low, high and p are of a comparison alone. p_corrected, low_simultaneous and high_simultaneous are of all the "
-        "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them.",
+        "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them. "
+        "The whole is a family of its own; the scenarios are one, and calls, times and cost are another.",
         *page.warnings,
     )

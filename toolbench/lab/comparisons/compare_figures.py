@@ -1,6 +1,7 @@
 """What stands beside success: how calls were made on both sides, how long trials took and what they cost.
 
-All these differences are one family with success: each interval is simultaneous at 1 − 5 % / (how many there are)."""
+The comparison of the whole answers the question that was asked: it is a family of its own. All differences here are one
+more family: each interval is simultaneous at 1 − 5 % / (how many there are)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,22 +40,18 @@ class Beside:
     """Everything that is compared beside success.
 
     Attributes:
-        success: the whole comparison as one of this family.
         times: () where a side is a local model, which shares this machine.
         cost: dollars per delivered success, the second side less the first; None where it is not known.
-        comparisons: how many differences there are, success included.
+        comparisons: how many differences there are, the comparison of the whole left out.
     """
 
-    success: Compared
     calls: tuple[CallRate, ...]
     times: tuple[TimeShift, ...]
     cost: Span | None
     comparisons: int
 
 
-def get_beside(
-    counts: Counts, success: Compared, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
-) -> Beside:
+def get_beside(counts: Counts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]) -> Beside:
     """Return what stands beside success. Calls of one trial hang together: each trial is a cluster."""
     good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
     bad = [replace(stratified(replace(counts, metric=name), counts.keys), fewer=True) for name in VIOLATIONS]
@@ -62,11 +59,10 @@ def get_beside(
     before, after = (_times(side) if timed else [] for side in trials)
     first, second = (side.cost for side in sides)
     priced = first is not None and second is not None
-    tested = sum(one.difference is not None for one in (success, *good, *bad))
+    tested = sum(one.difference is not None for one in (*good, *bad))
     many = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
     named = zip((*GOOD, *VIOLATIONS), (*good, *bad), strict=True)
     return Beside(
-        success=success.among(many),
         calls=tuple(CallRate(METRICS[name], one.among(many)) for name, one in named),
         times=tuple(
             TimeShift(name, quantile_difference(before, after, q, comparisons=many)) for name, q in QUANTILES if timed
