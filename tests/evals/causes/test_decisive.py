@@ -194,3 +194,19 @@ def test_cause_of_call_in_text_after_a_good_call_is_the_text() -> None:
     text = saying(1, "state_patch()", finding="call_in_text")
     assert code(calling(0, READ), text) == "call_in_text"
     assert code(calling(0, READ), text, calling(2, READ), saying(3, "Done.")) == "no_call"
+
+
+def test_cause_of_cut_words_behind_the_change_is_not_the_cut() -> None:
+    assert code(calling(0, PATCHED), saying(1, "Done, I set i", finish="length")) == "task_not_done"
+    assert code(calling(0, READ), saying(1, "I will now set", finish="length")) == "cut_by_length"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b"])
+def test_cause_of_blank_end_stands_at_its_answer(text: str) -> None:
+    found = cause(
+        calling(0, PATCHED),
+        saying(1, text),
+        ending=Ending("fail", "FINAL", "empty_final", call_expected=True, needs=PATCH),
+    )
+    assert found is not None
+    assert (found.code, found.turn) == ("empty_final", 1)

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.values import light
+from toolbench.engine.visible_text import is_blank
 from toolbench.evals.causes.needs import Needs
 from toolbench.evals.causes.unread_calls import call_in_reasoning, cause_of_written_call, unknown_tool
 from toolbench.evals.causes.wire_causes import all_causes, cause_of_envelope, mapped
@@ -79,7 +80,7 @@ class _Outlook:
         ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, Ran)]
         good = [(place, step) for place, step in ran if step.ok]
         answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, Exchanged) and s.answer]
-        said = [place for place, answer in answers if answer.calls_found or answer.text.strip()]
+        said = [place for place, answer in answers if answer.calls_found or not is_blank(answer.text)]
         self.first_call = ran[0][0] if ran else len(steps)
         self.answer = answers[-1][0] if answers else -1
         self.word = said[-1] if said else -1
@@ -121,7 +122,7 @@ def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> 
     if answer.finish_reason == CUT and not outlook.all_read_in_turn(step.turn, place):
         later = outlook.success_turn > step.turn
         yield Occurrence("cut_by_length", FINISH, step.turn, step.ordinal, mended=later)
-    if not answer.calls_found and not answer.text.strip():
+    if not answer.calls_found and is_blank(answer.text):
         code = "empty_final" if outlook.first_call < place else "empty_answer"
         yield Occurrence(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
 

@@ -32,6 +32,7 @@ from toolbench.evals.evidence import CALLS
 
 FAILED = ("fail", "infra")
 BLANK = ("empty_answer", "empty_final")
+CUT_ANSWER = "cut_by_length"
 NO_SUCH_TOOL = ("tool_unknown", "calls_wrapped", "name_unclean")
 NEVER_CALLED = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
@@ -60,11 +61,17 @@ def departures(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: E
         if one.mended:
             continue
         if isinstance(step, Exchanged):
-            counts = one.code not in BLANK or lacking or ending.needs.reply or ending.needs.tools is None
+            counts = not _ends_words(one, step) or lacking or ending.needs.reply or ending.needs.tools is None
         else:
             counts = _counts(step, one, ending, lacking) or (lacking and one.turn == stopped)
         if counts:
             yield one
+
+
+def _ends_words(one: Occurrence, step: Exchanged) -> bool:
+    """Return whether the problem is that words are missing: a blank answer, or one without a call that was cut."""
+    cut_words = one.code == CUT_ANSWER and step.answer is not None and not step.answer.calls_found
+    return one.code in BLANK or cut_words
 
 
 def _named(code: str, steps: Sequence[WireStep], found: Sequence[Occurrence]) -> Occurrence:

@@ -7,6 +7,7 @@ from toolbench.engine.asking.thoughts import said_so_far, without_thought
 from toolbench.engine.asking.written_calls import holds_whole_call
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.transforms.calls import PARALLEL, TOKEN
+from toolbench.engine.visible_text import is_blank
 from toolbench.evals.evidence import CONTENT, MESSAGE
 
 REASONING = ("reasoning_content", "reasoning")
@@ -33,7 +34,7 @@ def call_in_reasoning(answer: Turn) -> str:
     """Return the path of the reasoning that holds a call in the dialect of a model family, in an answer that says
     nothing beside it; "" for none."""
     said, thought = without_thought(answer.text)
-    if said.strip():
+    if not is_blank(said):
         return ""
     if _holds_call(thought):
         return CONTENT
