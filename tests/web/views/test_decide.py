@@ -23,6 +23,10 @@ def measured(name: str, passed: int, *, lost: int = 0, millis: float = 1000.0, *
     return config
 
 
+def hidden(text: str, name: str) -> str:
+    return text.partition(f'name="{name}" value="')[2].partition('"')[0]
+
+
 def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Client) -> None:
     measured("vendor/fast", 64, lost=12, millis=100.0)
     measured("vendor/steady", 76)
@@ -41,7 +45,7 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     Cell.objects.update(saturated=1)
     text = owner_client.get("/decide/").content.decode()
     assert 'id="decide-chart"' in text
-    assert "open with 1 answers" in text
+    assert "open with 1 answer:" in text
     assert f">run {config.run_id} · settings" in text
     assert "trials measured while this machine was saturated: 1" in text
     RunConfig.objects.update(provider_kind="local")
@@ -81,7 +85,7 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     assert "it closes with 32 more trials" in text
     assert "straight passes" not in text
     assert "Plan 32 more trials" in text
-    asked = {"scope": "demo", "want": "fastest", "success": "90", "within": "20"}
+    asked = {"scope": "demo", "want": "fastest", "success": "90", "within": "20", "shown": hidden(text, "shown")}
     planned = owner_client.post("/decide/", asked)
     newest = Run.objects.latest("pk")
     assert planned["Location"] == f"/runs/{newest.pk}/"
@@ -102,9 +106,11 @@ def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
     asked = {"want": "fastest", "success": "90", "within": "20"}
+    asked["shown"] = hidden(owner_client.get("/decide/?want=fastest").content.decode(), "shown")
     page = owner_client.post("/decide/", asked).content.decode()
     assert "Confirm paid requests" in page
     assert Run.objects.count() == 1
+    assert hidden(page, "shown") == asked["shown"]
     agreed = page.partition('name="agreed" value="')[2].partition('"')[0]
     assert owner_client.post("/decide/", {**asked, "agreed": agreed})["Location"].startswith("/runs/")
 

@@ -30,13 +30,14 @@ def show(request: HttpRequest) -> HttpResponse:
 
 def _plan(request: HttpRequest) -> HttpResponse:
     """What may have to be paid for is asked about first."""
-    query = DecideQuery.from_query(request.POST)
+    query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
+    agreed = whole_number(request.POST.get("agreed", "")) or 0
     try:
-        run = plan_more(query, owner=owner_of(request), agreed=whole_number(request.POST.get("agreed", "")) or 0)
+        run = plan_more(query, owner=owner_of(request), shown=shown, agreed=agreed)
     except (Unconfirmable, LaunchRefused) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
     except ConfirmationNeeded as needed:
-        return page(request, "decide/pay.html", {"query": query, "needed": needed})
+        return page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
         return redirect("run", run.pk)
