@@ -12,6 +12,7 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from toolbench.evals.statistics.differences import ALPHA
 from toolbench.lab.comparisons.compare import Comparison, get_comparison
 from toolbench.lab.comparisons.compare_counts import Compared
+from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.models import Cell, Run
 
@@ -88,6 +89,23 @@ def test_only_strata_that_both_sides_have_are_compared() -> None:
     assert [row.scenario for row in page.rows] == ["happy_path"]
     assert page.whole.first.n == 10
     assert "Scenarios or configurations that only one side has are left out: 1." in page.warnings
+
+
+@pytest.mark.parametrize("alone", [{"scenario": "guard"}, {"scenario": "happy_path", "model": "vendor/other"}])
+def test_no_figure_is_of_trials_that_only_one_side_has(alone: dict[str, str]) -> None:
+    """Times, cost, tokens, retries and counts of trials are those of the strata that success compares."""
+    a, b = tried(10, 0), tried(10, 0)
+    plain = compared(a_run=a.pk, b_run=b.pk)
+    config = make_config(a, model=make_model(alone["model"])) if "model" in alone else a.configs.get()
+    slow: dict[str, Any] = {"duration_ms": 90_000, "input_tokens": 70_000, "retries": 3}
+    for _ in range(10):
+        make_trial(make_cell(config, alone["scenario"]) if _ == 0 else config.cells.latest("pk"), **slow)
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert page.counts.left_out == 1
+    for name in ("trials", "passed", "tokens", "cost", "distinct", "retries_by_scenario", "config_ids"):
+        assert getattr(page.sides[0], name) == getattr(plain.sides[0], name), name
+    assert [one.shift for one in page.beside.times] == [one.shift for one in plain.beside.times]
+    assert export_comparison(page.query).rows == export_comparison(plain.query).rows
 
 
 def test_configurations_are_strata_unless_they_are_what_is_compared() -> None:

@@ -94,7 +94,7 @@ def get_comparison(query: CompareQuery) -> Comparison:
     found = [trials_of(query.side(name), demo=query.demo) for name in SIDES]
     shared = (found[0] & found[1]).count()
     counts = _counts(query, found)
-    trials = [side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found]
+    trials = _shared_trials(counts, found)
     first, second = (read_side(side) for side in trials)
     fates = flips(counts)
     how = "paired" if query.how != "stratified" and worth_pairing(counts, fates) else "stratified"
@@ -114,6 +114,16 @@ def get_comparison(query: CompareQuery) -> Comparison:
         warnings=warnings(first, second, counts),
         shared_trials=shared,
     )
+
+
+def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> list[QuerySet[Trial]]:
+    """Return the trials of the strata that both sides have, as success counts them; all where they share none."""
+    alike = [side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found]
+    if not counts.keys:
+        return alike
+    lines = [[line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second)]
+    cells = [frozenset[int]().union(*(line.cells for line in some)) for some in lines]
+    return [side.filter(cell_id__in=kept) for side, kept in zip(alike, cells, strict=True)]
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> Compared:
