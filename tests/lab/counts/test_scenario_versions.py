@@ -2,6 +2,7 @@
 
 import csv
 import io
+from typing import Any
 
 import pytest
 from django.http import QueryDict
@@ -9,9 +10,10 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
 from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.deciding.qualifying import Rule, stand
 from toolbench.lab.comparisons.compare import get_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
-from toolbench.lab.counts.scenario_versions import find_earlier, is_tokens, leave_out, split_newest
+from toolbench.lab.counts.scenario_versions import find_others, is_tokens, split_newest, without_q
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.failures.failures_page import get_failures
@@ -105,20 +107,63 @@ def test_failure_groups_keep_versions_apart() -> None:
     assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
 
 
-def test_leave_out_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
-    published = make_cell(make_config(make_run(instance_kind="parity")))
-    earlier = find_earlier(Cell.objects.all())
-    assert [(one.token, one.kind) for one in earlier] == [("happy_path@1", "drawn")]
-    kept = leave_out(Cell.objects.all(), earlier)
+def test_find_others_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
+    published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
+    recompute_all()
+    others = find_others(Cell.objects.all())
+    assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
+    kept = Cell.objects.filter(without_q(others[0].token))
     assert (kept.count(), published in kept) == (4, True)
 
 
+def line(slug: str, version: int, passed: int = 1, failed: int = 0, infra: int = 0) -> dict[str, Any]:
+    sums = {"sum_passed": passed, "sum_failed": failed, "sum_infra": infra}
+    return {"scenario": slug, "scenario_version": version, **sums}
+
+
 def test_split_newest_takes_each_scenario_by_itself() -> None:
-    lines = [{"scenario": slug, "scenario_version": version} for slug, version in (("a", 1), ("a", 3), ("b", 1))]
+    lines = [line("a", 1), line("a", 3), line("b", 1)]
     newest, earlier = split_newest(lines)
     assert (newest, earlier) == ([lines[1], lines[2]], [lines[0]])
 
 
-@pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12", True), ("a", False), ("@1", False)])
+def test_split_newest_untried_version_hides_no_tried_one() -> None:
+    lines = [line("a", 1, 200), line("a", 2, 0)]
+    assert split_newest(lines) == ([lines[0]], [lines[1]])
+    lines = [line("a", 1, 200), line("a", 2, 0, infra=1)]
+    assert split_newest(lines) == ([lines[1]], [lines[0]])
+
+
+def test_split_newest_nothing_tried_keeps_the_newest() -> None:
+    lines = [line("a", 1, 0), line("a", 2, 0)]
+    assert split_newest(lines) == ([lines[1]], [lines[0]])
+
+
+@pytest.mark.parametrize("counts", [{"queued": 4}, {"cancelled": 4}], ids=["queued", "cancelled"])
+def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> None:
+    tried(1)
+    tried(2, model="a", **counts)
+
+    (row,) = get_matrix(REAL).rows
+    assert (row.tally.passed, behind(row.trials_query)) == (7, 7)
+    assert [one.measured.passed for one in get_pool(DecideQuery()).candidates] == [7]
+
+
+def test_decide_newer_version_of_another_model_removes_nothing() -> None:
+    tried(1), tried(2, model="b", infra=1)
+    pool = get_pool(DecideQuery())
+    found = {one.model: (one.measured.passed, one.measured.missing) for one in pool.candidates}
+    assert found == {"a": (5, ("happy_path version 2",)), "b": (2, ())}
+    (reason, *_) = stand(next(one.measured for one in pool.candidates if one.model == "a"), Rule()).reasons
+    assert (reason.kind, "happy_path version 2, which others met" in reason.sentence) == ("refused", True)
+
+
+def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
+    tried(1)
+    tried(2, model="b", queued=3)
+    assert [one.measured.missing for one in get_pool(DecideQuery()).candidates if one.model == "a"] == [()]
+
+
+@pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])
 def test_is_tokens_wants_slug_and_version(text: str, holds: bool) -> None:
     assert is_tokens(text) is holds

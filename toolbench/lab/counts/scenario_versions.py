@@ -1,19 +1,22 @@
-"""Versions of one scenario are different tasks: their counts are never added up. Pages count the newest in view."""
+"""Versions of one scenario are different tasks: their counts are never added up. Pages count the newest tried."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 
 from toolbench.lab.models import Cell
 
 Lines = list[dict[str, Any]]
 
 
+FINISHED = ("passed", "failed", "infra")
+
+
 @dataclass(frozen=True, slots=True)
-class EarlierVersion:
-    """Cells of a version that a page leaves out, since a newer version of the same wording is in view."""
+class OtherVersion:
+    """Cells of a version that a page leaves out, since it counts another version of the same wording."""
 
     scenario: str
     version: int
@@ -21,75 +24,81 @@ class EarlierVersion:
 
     @property
     def token(self) -> str:
-        """Return what names the scenario's version in an address."""
-        return f"{self.scenario}@{self.version}"
+        """Return what names the scenario's version and its kind of instance in an address."""
+        return f"{self.scenario}@{self.version}:{self.kind}"
+
+
+def has_finished(line: Mapping[str, Any]) -> bool:
+    """Return whether a trial of these cells passed, failed or met the infrastructure; only such versions compete."""
+    return any(line[f"sum_{name}"] for name in FINISHED)
 
 
 def split_newest(lines: Lines) -> tuple[Lines, Lines]:
-    """Return the lines in the newest version of their scenario, and those in an earlier one.
+    """Return the lines in the newest version of their scenario that has finished trials, and the others.
+
+    A version that is only queued or was cancelled hides none that was tried; where none was tried, the newest is kept.
 
     Args:
-        lines: with `scenario` and `scenario_version`, of one instance kind.
+        lines: with `scenario`, `scenario_version` and the sums of `FINISHED`, of one instance kind.
     """
-    newest: dict[str, int] = {}
+    newest: dict[str, tuple[bool, int]] = {}
     for line in lines:
-        newest[line["scenario"]] = max(line["scenario_version"], newest.get(line["scenario"], 0))
-    kept = [line for line in lines if line["scenario_version"] == newest[line["scenario"]]]
-    return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]]]
+        rank = (has_finished(line), line["scenario_version"])
+        newest[line["scenario"]] = max(rank, newest.get(line["scenario"], rank))
+    kept = [line for line in lines if line["scenario_version"] == newest[line["scenario"]][1]]
+    return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]][1]]
 
 
-def find_earlier(cells: QuerySet[Cell]) -> tuple[EarlierVersion, ...]:
-    """Return what of these cells is in an earlier version than others of the same scenario and kind. One query."""
+def find_others(cells: QuerySet[Cell]) -> tuple[OtherVersion, ...]:
+    """Return what of these cells is in another version than the newest tried of its scenario and kind. One query."""
     grouped = cells.order_by().values("scenario", "instance_kind", "scenario_version")
-    lines: Lines = [dict(line) for line in grouped.distinct()]
-    found: list[EarlierVersion] = []
+    lines: Lines = [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED})]
+    found: list[OtherVersion] = []
     for kind in sorted({line["instance_kind"] for line in lines}):
-        _, earlier = split_newest([line for line in lines if line["instance_kind"] == kind])
-        found += [EarlierVersion(line["scenario"], line["scenario_version"], kind) for line in earlier]
+        _, others = split_newest([line for line in lines if line["instance_kind"] == kind])
+        found += [OtherVersion(line["scenario"], line["scenario_version"], kind) for line in others]
     return tuple(sorted(found, key=lambda one: (one.scenario, one.version, one.kind)))
 
 
-def leave_out(cells: QuerySet[Cell], earlier: Iterable[EarlierVersion]) -> QuerySet[Cell]:
-    """Return the cells without these versions."""
-    for one in earlier:
-        cells = cells.exclude(scenario=one.scenario, scenario_version=one.version, instance_kind=one.kind)
-    return cells
-
-
 def say_left_out(versions: Sequence[str]) -> str:
-    """Return the sentence of a page that leaves earlier versions out; "" for none.
+    """Return the sentence of a page that leaves versions out; "" for none.
 
     Args:
-        versions: tokens of `EarlierVersion`, repeats allowed.
+        versions: tokens, repeats allowed.
     """
     if not versions:
         return ""
-    named = ", ".join(f"{slug} version {version}" for slug, version in sorted(_read_tokens(",".join(versions))))
+    tokens = sorted({(slug, version) for slug, version, _ in _read_tokens(",".join(versions))})
+    named = ", ".join(f"{slug} version {version}" for slug, version in tokens)
     return (
-        f"Left out, since a newer version of the scenario is in view: {named}. Versions are different tasks and are "
-        "never added up; choose only the runs of the earlier version to see it."
+        f"Left out, since the newest version with finished trials is counted alone: {named}. Versions are different "
+        "tasks and are never added up; choose only the runs of that version to see it."
     )
 
 
 def is_tokens(text: str) -> bool:
-    """Whether the text is a comma list of tokens."""
-    return all(slug and version.isdecimal() and len(version) < 6 for slug, _, version in _parts(text))
+    """Whether the text is a comma list of tokens, `slug@version` or `slug@version:kind`."""
+    return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _parts(text))
 
 
 def without_q(tokens: str) -> Q:
     """Return the condition that leaves out the versions named by tokens, on rows that bear a scenario."""
     found = Q()
-    for slug, version in _read_tokens(tokens):
-        found &= ~Q(scenario=slug, scenario_version=version)
+    for slug, version, kind in _read_tokens(tokens):
+        of_kind = {"instance_kind": kind} if kind else {}
+        found &= ~Q(scenario=slug, scenario_version=version, **of_kind)
     return found
 
 
-def _read_tokens(tokens: str) -> set[tuple[str, int]]:
-    return {(slug, int(version)) for slug, _, version in _parts(tokens)}
+def _read_tokens(tokens: str) -> set[tuple[str, int, str]]:
+    return {(slug, int(version), kind) for slug, version, kind in _parts(tokens)}
 
 
 def _parts(tokens: str) -> Iterator[tuple[str, str, str]]:
-    return (token.rpartition("@") for token in tokens.split(",") if token)
+    for token in filter(None, tokens.split(",")):
+        slug, _, rest = token.rpartition("@")
+        version, _, kind = rest.partition(":")
+        yield slug, version, kind
 
 
 def tokens_of(lines: Iterable[Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from toolbench.lab.counts.cells import ANSWERED, FAR_APART
 from toolbench.lab.counts.costs import Paid, cost_per_success, paid_of, paid_together
 from toolbench.lab.counts.groups import usual_first
 from toolbench.lab.counts.instances import MetAgain, ScenarioCount, count_scenarios, find_met_again, part_of
-from toolbench.lab.counts.scenario_versions import find_earlier, leave_out, say_left_out
+from toolbench.lab.counts.scenario_versions import has_finished, say_left_out, split_newest, tokens_of
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
@@ -67,23 +67,50 @@ class CandidatePool:
 
 
 def get_pool(query: DecideQuery) -> CandidatePool:
-    """Eight queries, whatever the number of runs. Controls take no part, nor do confirmations, nor earlier versions of
-    a scenario."""
+    """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations. Of each scenario a
+    configuration counts with the newest version that was tried with it."""
     cells = scope_cells(query)
     groups = _groups(cells)
     group = query.group if query.group in groups else (groups[0] if groups else "")
     of_group = cells.filter(scenario_group=group, control=False)
-    earlier = find_earlier(of_group)
-    lines = _lines(leave_out(of_group, earlier))
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for line in lines:
+    for line in _lines(of_group):
         by_key[tuple(line[name] for name in KEY)].append(line)
+    split = [split_newest(some) for some in by_key.values()]
+    lines = [line for some, _ in split for line in some]
+    others = [line for _, some in split for line in some]
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
-    figures = _trial_figures(trials)
-    everything = {line["scenario"] for line in lines}
-    found = tuple(_candidate(some, everything, figures) for some in by_key.values())
-    left_out = (say_left_out([one.token for one in earlier]),) if earlier else ()
+    figures, met = _trial_figures(trials), _Met.by(lines)
+    found = tuple(_candidate(some, met, figures) for some, _ in split)
+    left_out = (say_left_out([tokens_of(others)]),) if others else ()
     return CandidatePool(found, group, groups, (*left_out, *_cautions(found, lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """The scenarios that any configuration met, and by instance kind and scenario the newest version tried."""
+
+    scenarios: frozenset[str]
+    newest: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def by(cls, lines: list[dict[str, Any]]) -> "_Met":
+        newest: dict[tuple[str, str], int] = defaultdict(int)
+        for line in filter(has_finished, lines):
+            key = (line["instance_kind"], line["scenario"])
+            newest[key] = max(newest[key], line["scenario_version"])
+        return cls(frozenset(line["scenario"] for line in lines), dict(newest))
+
+    def missing(self, lines: list[dict[str, Any]]) -> tuple[str, ...]:
+        """Return what others met and one configuration did not, or met in an earlier version only."""
+        absent = self.scenarios - {line["scenario"] for line in lines}
+        wanted = {line["scenario"]: self.newest.get((line["instance_kind"], line["scenario"]), 0) for line in lines}
+        earlier = {
+            f"{line['scenario']} version {wanted[line['scenario']]}"
+            for line in lines
+            if line["scenario_version"] < wanted[line["scenario"]]
+        }
+        return tuple(sorted(absent | earlier))
 
 
 def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
@@ -140,7 +167,7 @@ def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
 
 def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
     own = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
-    identity = (*KEY, "scenario")
+    identity = (*KEY, "scenario", "scenario_version")
     summed = cells.annotate(**own).order_by().values(*identity)
     found = summed.annotate(
         **sums(),
@@ -180,7 +207,7 @@ def _parts(lines: list[dict[str, Any]], figures: _TrialFigures) -> tuple[tuple[P
     return tuple(delivery), tuple(given)
 
 
-def _candidate(lines: list[dict[str, Any]], everything: set[str], figures: _TrialFigures) -> Candidate:
+def _candidate(lines: list[dict[str, Any]], met: _Met, figures: _TrialFigures) -> Candidate:
     first, tally = lines[0], pooled(tally_of(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
@@ -196,7 +223,7 @@ def _candidate(lines: list[dict[str, Any]], everything: set[str], figures: _Tria
         times=[time for pk in config_ids for time in figures.times.get(pk, ())],
         cost=cost,
         lost=figures.lost_of(config_ids),
-        missing=tuple(sorted(everything - set(scenarios))),
+        missing=met.missing(lines),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
         by_hand=tally.added_by_hand,

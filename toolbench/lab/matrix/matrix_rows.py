@@ -101,7 +101,7 @@ class MatrixRow:
 def row_of(
     lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """None when nothing of the chosen group was tried. Of each scenario only the newest version is counted."""
+    """None when nothing of the chosen group was tried. Of each scenario only the newest version tried is counted."""
     lines, earlier = split_newest(lines)
     tried = [line for line in lines if line["scenario_group"] == group]
     if not tried:
