@@ -174,6 +174,15 @@ def test_openrouter_is_left_alone_where_other_providers_are_asked(
     assert Provider.objects.get(template="openrouter").base_url == before
 
 
+@pytest.mark.parametrize("said", [{"models": "opnai/typo"}, {"models": "gpt", "scenarios": "nowhere"}, {"resume": 99}])
+def test_eval_refused_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]) -> None:
+    before = Provider.objects.get(template="openrouter").base_url
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    assert refused(provider=None, **said).returncode == 2
+    assert Provider.objects.get(template="openrouter").base_url == before
+
+
 @pytest.mark.parametrize(
     ("variable", "text"),
     [

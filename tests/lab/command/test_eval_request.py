@@ -118,6 +118,8 @@ def test_bare_model_name_is_taken_where_no_other_model_has_it() -> None:
     make_model("other/two")
     assert names(asked(models="one", provider="example")) == ["acme/one:nitro"]
     assert names(asked(models="ONE:nitro,!acme/two", provider="example")) == ["acme/one:nitro"]
+    with pytest.raises(EvalRefused, match=r"(?i)'TWO' may be “acme/two” or “other/two”: write"):
+        asked(models="TWO", provider="example")
     with pytest.raises(EvalRefused, match="'two' may be “acme/two” or “other/two”: write the whole name"):
         asked(models="one,two", provider="example")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
 from toolbench.lab.command.eval_gate import cells_below
 from toolbench.lab.command.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
@@ -55,15 +56,21 @@ class Command(BaseCommand):
                 return
             if options.out:
                 check_folder(Path(options.out))
-            self._say(*set_aside(os.environ), *bring_openrouter_up_to_date(os.environ, options))
-            run = self._launched(ask(options), yes=yes) if resume is None else _resumed(resume, options)
+            run = self._start(options, resume=resume, yes=yes)
         except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, controlling.Refused) as refused:
             raise CommandError(str(refused), returncode=REFUSED) from refused
         self._work(run)
         self._conclude(run, options)
 
+    def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
+        """Launch a run, or resume one. A refusal of what was asked leaves every provider unchanged."""
+        with transaction.atomic():
+            notes = bring_openrouter_up_to_date(os.environ, options)
+            found = _checked(options) if resume is None else _find_unfinished(resume)
+        self._say(*set_aside(os.environ), *notes)
+        return _resumed(found, options) if isinstance(found, Run) else self._launched(found, yes=yes)
+
     def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
-        check_reachable(asked.models)
         self._say(*plan_lines(expand(asked.request)))
         agreed = 0
         while True:
@@ -127,19 +134,32 @@ def _models(run: Run) -> tuple[Model, ...]:
     return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
 
 
-def _resumed(run_id: int, options: EvalOptions) -> Run:
-    """Caps, timeouts and limits given hold from now on. Raises Refused and EvalRefused."""
+def _checked(options: EvalOptions) -> EvalRequest:
+    """Return what was asked. Raises EvalRefused and LaunchRefused."""
+    asked = ask(options)
+    check_reachable(asked.models)
+    expand(asked.request)
+    return asked
+
+
+def _find_unfinished(run_id: int) -> Run:
+    """Return the run to resume. Raises EvalRefused."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         raise EvalRefused(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
     check_reachable(_models(run))
+    return run
+
+
+def _resumed(run: Run, options: EvalOptions) -> Run:
+    """Caps, timeouts and limits given hold from now on. Raises Refused."""
     if options.request_cap or options.token_cap:
         caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
-        controlling.raise_caps(run_id, **caps)
+        controlling.raise_caps(run.pk, **caps)
     if limits := run_limits(options):
-        Run.objects.filter(pk=run_id).update(**limits)
+        Run.objects.filter(pk=run.pk).update(**limits)
     if run.state == Run.State.PAUSED:
-        controlling.resume(run_id)
+        controlling.resume(run.pk)
     return run
 
 
