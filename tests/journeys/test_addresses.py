@@ -36,7 +36,10 @@ HOSTILE = {
 }
 TRIAL_FILTER: tuple[str, ...] = (
     "run",
+    "runs",
     "cell",
+    "cells",
+    "without",
     "config",
     "scenario",
     "outcome",

@@ -11,6 +11,7 @@ from toolbench.running.identity import confined
 from toolbench.running.places import ROOT
 
 SHIFTS_PER_WORKER = 8
+MAX_REQUEST_LINE = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions
 THREADS_OF_WEB = 8
 ASKS_WORKERS = frozenset({"scheduler", "valkey"})  # a worker beats when the scheduler asks it to, through the broker
 
@@ -37,6 +38,7 @@ def worker_command(name: str) -> list[str]:
 def web_command(handle: int) -> list[str]:
     """`handle` is the listening socket."""
     command = [sys.executable, "-m", "gunicorn", "toolbench.wsgi", "--bind", f"fd://{handle}", "--no-control-socket"]
+    command += ["--limit-request-line", str(MAX_REQUEST_LINE)]
     return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(THREADS_OF_WEB)]
 
 

@@ -1,6 +1,6 @@
 """Which trials an address means: its fields, read and written, and the rows they select."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlencode
@@ -14,11 +14,15 @@ from toolbench.lab.models import Trial
 from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.whole_numbers import whole_number
 
-LONGEST = 1_000  # characters of a value: many runs, or the signature of a cluster
+LONGEST = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
+MAX_LISTED = 2_000  # ids, ranges or tokens in one field
+MAX_QUERY = 7_800  # characters of a link: the web server's limit of a request line is 8,190
 STREAMED, WHOLE = "streamed", "whole"
 NONE = "none"
 ALL = "all"
 IDS = ("run", "cell", "config", "version", "cause_version")
+LISTS = ("runs", "cells", "without")
+AS_WRITTEN = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
 SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -75,9 +79,10 @@ class TrialFilter:
 
     Attributes:
         runs: ids with commas between.
+        cells: ids, or ranges of ids such as 3-7, with commas between.
         examples: NONE means without any.
         seen, path: a cause that was seen, and a JSON path (places in lists left open) at which it was.
-        scope: ALL shows own, simulated and imported runs. Without it, and unless runs, a cell or a configuration are
+        scope: ALL shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration are
             named, `demo` 1 shows simulated runs only, `imported` 1 imported ones only, and neither of them the others.
         ignored: names of fields whose values could not be read; they do not filter.
     """
@@ -85,6 +90,7 @@ class TrialFilter:
     run: int | None = None
     runs: str = ""
     cell: int | None = None
+    cells: str = ""
     config: int | None = None
     group: str = ""  # of scenarios
     scenario: str = ""
@@ -123,10 +129,11 @@ class TrialFilter:
         values: dict[str, Any] = {}
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
-            given = plain(query.get(name, ""))
+            text = query.get(name, "")
+            given = text.replace("\0", "") if name in AS_WRITTEN else plain(text)
             if not given:
                 continue
-            value = _read(name, given) if len(given) <= LONGEST else None
+            value = _read(name, given) if _is_short(name, given) else None
             if value is None:
                 ignored.append(name)
             else:
@@ -143,7 +150,7 @@ class TrialFilter:
         pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
         if pairs.get("sort") == "failed":
             pairs["sort"] = ""
-        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")})
+        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")}, safe=",@")
 
 
 _ALLOWED: Mapping[str, tuple[str, ...]] = {
@@ -155,12 +162,47 @@ _ALLOWED: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def join_ids(ids: Iterable[int]) -> str:
+    """Return a list of ids as an address holds it, with neighbours joined to ranges: 3-7,9."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(ids)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def _is_short(name: str, given: str) -> bool:
+    return given.count(",") < MAX_LISTED if name in LISTS else len(given) <= LONGEST
+
+
+def _is_ranges(text: str) -> bool:
+    bounds = [part.split("-") for part in text.split(",")]
+    return all(len(ends) <= 2 and None not in map(whole_number, ends) for ends in bounds)
+
+
+def _in_cells(text: str) -> Q:
+    bounds = [part.split("-") for part in text.split(",")]
+    return Q(*(Q(cell_id__gte=int(ends[0]), cell_id__lte=int(ends[-1])) for ends in bounds), _connector=Q.OR)
+
+
+def _listed(filter: TrialFilter) -> Q:
+    """Return the condition of the fields that hold lists."""
+    found = without_q(filter.without)
+    if filter.runs:
+        found &= Q(run_id__in=filter.runs.split(","))
+    return found & _in_cells(filter.cells) if filter.cells else found
+
+
 def _read(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in IDS:
         return whole_number(given)
     if name == "without":
         return given if is_tokens(given) else None
+    if name == "cells":
+        return given if _is_ranges(given) else None
     if name == "runs":
         return given if None not in map(whole_number, given.split(",")) else None
     allowed = _ALLOWED.get(name, (given,))
@@ -169,7 +211,7 @@ def _read(name: str, given: str) -> int | str | None:
 
 def matching(filter: TrialFilter) -> QuerySet[Trial]:
     """The trials a filter means, in no order. Deleted runs are left out."""
-    kept = Trial.objects.filter(without_q(filter.without), run__deleted_at=None)
+    kept = Trial.objects.filter(_listed(filter), run__deleted_at=None)
     found = with_steps(kept.annotate(rank=FAILED_FIRST), filter.had)
     for name, column in COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
@@ -180,15 +222,18 @@ def matching(filter: TrialFilter) -> QuerySet[Trial]:
         found = found.filter(config__stream=filter.stream == STREAMED)
     if filter.seen or filter.path:
         found = found.filter(_seen(filter.seen, filter.path))
-    if filter.runs:
-        found = found.filter(run_id__in=filter.runs.split(","))
     if filter.outcome:
         found = found.filter(OUTCOMES[filter.outcome])
     if filter.search:
         found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
-    if not filter.runs and filter.run is None and filter.cell is None and filter.config is None:
+    if not _names_its_runs(filter):
         found = found.filter(_own_scope(filter))
     return found
+
+
+def _names_its_runs(filter: TrialFilter) -> bool:
+    """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
+    return bool(filter.runs or filter.cells) or any(pk is not None for pk in (filter.run, filter.cell, filter.config))
 
 
 def _seen(code: str, path: str) -> Q | RawSQL:
