@@ -111,7 +111,18 @@ def _named(name: str) -> str:
         ("Write <tool_call>ping</tool_call> to call.", ["ping"], []),
         (f"I will call {_named('ping')} now.", ["ping"], []),
         (f"I will call {_named('unknown')} now.", [], ["call_unoffered"]),
-        (f"I will call it.\n{_named('unknown')}", ["unknown"], []),
+        (f"I will call it.\n{_named('unknown')}", [], ["call_unoffered"]),
+        (f"So:\n\n{_named('unknown')}\n\nand nothing else.", [], ["call_unoffered"]),
+        (f"{_named('unknown')}\nis a call.", [], ["call_unoffered"]),
+        (f"{_named('unknown')}\n{_named('unknown')} are calls.", [], ["call_unoffered"]),
+        ("Try:\n<function=other>\n<parameter=a>\n1\n</parameter>\n</function>\nas shown.", [], ["call_unoffered"]),
+        (
+            "<tool_call>\n<function=other>\n<parameter=a>1</parameter></function>\n</tool_call>\nas shown.",
+            [],
+            ["call_unoffered"],
+        ),
+        (f"{_named('unknown')}\n{_named('ping')}\n", ["unknown", "ping"], []),
+        (f"Now:\n{_named('ping')}\n{_named('ping')}", ["ping", "ping"], []),
         (_named("unknown"), ["unknown"], []),
         ('Docs: <function name="strlen"><param name="s">x</param></function>', [], []),
         ('<function name="ping"></function>', ["ping"], []),
@@ -122,6 +133,27 @@ def test_between_words_only_offered_names_are_calls(text: str, calls: list[str],
         assert [call.name for call in parsed.calls] == calls
         assert [finding.code for finding in parsed.findings] == findings
         assert calls or parsed.text == text
+
+
+@pytest.mark.parametrize("form", [form.name for form in FORMATS])
+@pytest.mark.parametrize("shape", ["The format is\n\n{}", "{}\nis the format.", "So:\n{}\nand nothing else."])
+def test_an_unoffered_name_beside_words_is_text_in_every_format(form: str, shape: str) -> None:
+    written = render([TextCall("example_function", {"a": 1})], format=form)
+    text = shape.replace("{}", written)
+
+    for name in (form, "auto"):
+        parsed = parse(text, format=name, tools=TOOLS)
+        assert parsed.calls == ()
+        assert "example_function" in parsed.text
+        assert fed(text, name, 1) == fed(text, name, random.Random(text)) == parsed
+
+
+def test_an_unoffered_call_does_not_hide_the_offered_one_beside_words() -> None:
+    text = f"{_named('unknown')}\n{_named('ping')} Done."
+    parsed = parse(text, tools=TOOLS)
+
+    assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], f"{_named('unknown')}\n Done.")
+    assert fed(text, "auto", 1) == parsed
 
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS])

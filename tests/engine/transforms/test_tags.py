@@ -109,7 +109,7 @@ def test_a_name_without_a_letter_or_digit_is_none(payload: str) -> None:
         ('Write <tool_call>{"name": "g"}</tool_call> so.', 0),
         ("So:\n<tool_call>name</tool_call>", 0),
         ("<tool_call>name</tool_call>", 1),
-        ('I look.\n<tool_call>{"name": "g"}</tool_call>', 1),
+        ('I look.\n<tool_call>{"name": "g"}</tool_call>', 0),
         ("Now <tool_call>f</tool_call> runs.", 1),
     ],
 )
@@ -118,3 +118,11 @@ def test_between_words_only_offered_names_are_calls(text: str, found: int) -> No
 
     assert len(calls) == found
     assert found or said == text
+
+
+@pytest.mark.parametrize("shape", ["The format is\n\n{}\n\nand nothing else.", "{}\nis the format.", "So:\n{}"])
+def test_an_unoffered_tag_beside_words_is_text(shape: str) -> None:
+    content = shape.replace("{}", '<tool_call>\n{"name": "example_function", "arguments": {}}\n</tool_call>')
+
+    assert cut_tagged_calls(content, ["ping"]) == (content, [])
+    assert [call["function"]["name"] for call in cut_tagged_calls(content)[1]] == ["example_function"]

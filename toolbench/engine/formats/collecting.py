@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from toolbench.engine.formats.definition import FoundCall
 from toolbench.engine.formats.mentions import ends_answer, is_control, is_tag
@@ -28,6 +29,18 @@ _MESSAGES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Calls as they stood in `raw`, with codes of what was put up with. `unsure`: none of their tools is offered, so
+    that between words they are text; `refused` is the code that is noted then."""
+
+    raw: str
+    calls: Sequence[FoundCall]
+    notes: Sequence[str] = ()
+    unsure: bool = False
+    refused: str = ""
+
+
 class Collecting:
     """Text, reasoning, calls and findings in the order they come; `news` are the pieces nobody has fetched yet."""
 
@@ -47,11 +60,17 @@ class Collecting:
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed: tuple[str, Sequence[FoundCall]] | None = None
+        self._held: list[Written | tuple[str, bool]] = []  # calls that no word stands beside yet, with what follows
 
     @property
     def blank(self) -> bool:
         """Whether nothing but white space and reasoning was found so far."""
-        return self._blank and not self._calls and not self._proposed
+        return self._blank and not self._calls and not self._proposed and not self._held
+
+    @property
+    def spoken(self) -> bool:
+        """Whether words were found so far that are the answer's."""
+        return self._proposed is not None or not (self._blank or self._doubted)
 
     @property
     def thought(self) -> bool:
@@ -69,11 +88,16 @@ class Collecting:
 
     def at_line(self) -> bool:
         """Whether a line begins here; one does behind a call."""
-        return self._behind_call or self._line_ended
+        return self._behind_call or self._line_ended or bool(self._held)
 
     def say(self, text: str) -> None:
         if not text:
             return
+        if self._held:
+            if _GAP.fullmatch(text):
+                self._held.append((text, False))
+                return
+            self._decide(spoken=True)
         if self._pending:
             self._pending.append((text, False))
             if text.strip():
@@ -111,9 +135,16 @@ class Collecting:
         """Take a token that says nothing by itself. Where it may be a word of the text, what stands beside it tells."""
         if not self._careful and not is_tag(token):
             return
-        if not self._pending and (self._behind_call or (is_control(token) and self.blank)):
+        if self._held:
+            self._held.append((token, True))
+        elif not self._pending and (self._behind_call or (is_control(token) and self.blank)):
             return
-        self._pending.append((token, True))
+        else:
+            self.wait(token)
+
+    def wait(self, token: str) -> None:
+        """Take a token that counts as text if words follow, and says nothing before a call or at the end."""
+        (self._held or self._pending).append((token, True))
 
     def _settle(self, keep: Callable[[str], bool]) -> None:
         """Say what was pending, of the tokens those to `keep`."""
@@ -154,6 +185,41 @@ class Collecting:
             self.void()
         self._last = ""
 
+    def read(self, written: Written) -> None:
+        """Take calls. Those of no tool that was offered run only if no word stands in the answer, which its end tells;
+        until then what follows is held back."""
+        if written.unsure and not self._held and self.spoken:
+            self._refuse(written)
+        elif written.unsure or self._held:
+            if self._doubted:
+                self.void()
+            self._held += [*self._pending, written]
+            self._pending, self._last = [], ""
+        else:
+            self._run(written)
+
+    def _refuse(self, written: Written) -> None:
+        if written.refused:
+            self.note(written.refused)
+        self.say(written.raw)
+
+    def _run(self, written: Written) -> None:
+        for found in written.calls:
+            self.call(found, written.raw)
+        for note in written.notes:
+            self.note(note)
+
+    def _decide(self, *, spoken: bool) -> None:
+        """Give out what was held back, now that it is known whether words stand in the answer."""
+        held, self._held = self._held, []
+        for one in held:
+            if isinstance(one, Written):
+                (self._refuse if spoken and one.unsure else self._run)(one)
+            elif not one[1]:
+                self.say(one[0])
+            elif not self._behind_call:
+                self.wait(one[0])
+
     def call(self, found: FoundCall, raw: str) -> None:
         self._before_call()
         if self._proposed:
@@ -178,6 +244,7 @@ class Collecting:
         self.news.append(Piece("void", self._reasoning[0]))
 
     def parsed(self) -> ParsedText:
+        self._decide(spoken=False)
         self._end()
         if self._proposed:
             raw, calls = self._proposed

@@ -4,7 +4,7 @@ Everything it decides depends on the text alone, never on how it was split: wher
 begin a marker, it waits. It goes over the text a bounded number of times: what turns out at the end of the text to have
 no closer is read again once, with that known."""
 
-from toolbench.engine.formats.collecting import Collecting
+from toolbench.engine.formats.collecting import Collecting, Written
 from toolbench.engine.formats.definition import Block, Format, Reading, with_names
 from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
 from toolbench.engine.formats.markers import TICKS, markers_of
@@ -223,6 +223,7 @@ class Decoder:
 
     def _begin(self, block: Block) -> None:
         if block.wrapper:
+            self._out.wait(self._opener)
             self._step = self._in_text
             return
         self._block, self._step = block, self._in_block
@@ -283,15 +284,20 @@ class Decoder:
             return
         self._out.think(reading.reasoning)
         self._out.say(reading.text)
-        for call in reading.calls:
-            self._out.call(call, raw)
-        for note in reading.notes:
-            self._out.note(note)
-        if reading.problem:
-            self._out.note(reading.problem)
-            self._out.say("" if reading.calls else raw)
-        elif reading.calls and block.closers and not closer and not block.closer_optional:
-            self._out.note("closer_missing")
+        unclosed = bool(block.closers) and not closer and not block.closer_optional
+        notes = (*reading.notes, reading.problem or ("closer_missing" if reading.calls and unclosed else ""))
+        unsure = self._is_unsure(block, reading)
+        refused = "" if is_bare_name(body) and is_natural(block.opener) else "call_unoffered"
+        self._out.read(Written(raw, reading.calls, tuple(filter(None, notes)), unsure, refused))
+        if reading.problem and not reading.calls:
+            self._out.say(raw)
+
+    def _is_unsure(self, block: Block, reading: Reading) -> bool:
+        """Whether tools are offered and a block calls none of them."""
+        names = self._known.schemas
+        return bool(names and reading.calls) and not (
+            block.certain or any(call.name in names for call in reading.calls)
+        )
 
     def _is_text(self, block: Block, reading: Reading, body: str, *, cut: bool) -> bool:
         """Whether a marked block is only spoken of. Between words, only offered names are calls."""
@@ -302,8 +308,8 @@ class Decoder:
             return bool(reading.problem) and (unnamed or is_prose(body, names, in_line=self._in_line, cut=cut))
         if block.certain or any(call.name in names for call in reading.calls):
             return False
-        if only_offered:
-            return True
+        if only_offered or names:
+            return only_offered
         bare_name = is_bare_name(body)
         if not bare_name and self._in_line and is_natural(block.opener):
             self._out.note("call_unoffered")
@@ -322,10 +328,7 @@ class Decoder:
         elif block.whole:
             self._out.propose(reading.calls, raw)
         else:
-            for call in reading.calls:
-                self._out.call(call, raw)
-            for note in reading.notes:
-                self._out.note(note)
+            self._out.read(Written(raw, reading.calls, reading.notes))
 
     def _release(self) -> str:
         held, self._held = "".join(self._held), []

@@ -2,13 +2,12 @@
 stands, and where it is only quoted, is found by the reader of all formats; what stands in it is read here."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from toolbench.engine.errors import BadJson
 from toolbench.engine.formats.decoder import Decoder
 from toolbench.engine.formats.definition import Block, Format, FoundCall, Reading
 from toolbench.engine.formats.families.hermes import CLOSER, HERMES, OPENER
-from toolbench.engine.formats.mentions import is_bare_name
 from toolbench.engine.formats.values import Known, Piece
 from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject
@@ -31,29 +30,39 @@ _TAGS = Format(
 def cut_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
     """The text without its tags, trimmed, and the calls in order, with ids `tool_call` position by position:
     `tag_call_1` is the first tag, and one that cannot be read leaves a gap. No readable tag: the text as it was and
-    an empty list. An unclosed tag is text; an unclosed code block runs to the end. Between words, only a tag with one
-    of `names` is a call, where there are any; others are text."""
+    an empty list. An unclosed tag is text; an unclosed code block runs to the end. Where words stand beside the tags,
+    only a tag with one of `names` is a call, where there are any; others are text."""
     calls: list[JsonObject | None] = []
-    kept, at = "", 0
+    tags = list(_tags(content))
+    spoken = "".join(_between(content, tags)).strip() != ""
+    cut: list[tuple[int, int]] = []
+    for start, end in tags:
+        call = _call(len(calls) + 1, content[start + len(OPENER) : end - len(CLOSER)])
+        if not (call and names and spoken and call["function"]["name"] not in names):
+            calls.append(call)
+            cut.append((start, end))
+    read = [call for call in calls if call is not None]
+    return ("".join(_between(content, cut)).strip(), read) if read else (content, [])
+
+
+def _between(content: str, cut: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """The text around these places."""
+    at = 0
+    for start, end in cut:
+        yield content[at:start]
+        at = end
+    yield content[at:]
+
+
+def _tags(content: str) -> Iterator[tuple[int, int]]:
+    """Where each tag begins and ends that is closed and not quoted."""
+    at = 0
     for piece in _pieces(content):
         raw = piece.call.raw if piece.call else ""
-        starts = content.index(raw, at) if raw else at + len(piece.text)
-        kept, at = kept + content[at:starts], starts + len(raw)
-        if not raw:
-            continue
-        payload = raw[len(OPENER) : -len(CLOSER)]
-        call = _call(len(calls) + 1, payload)
-        if call and names and call["function"]["name"] not in names and _in_words(kept, payload):
-            kept += raw
-        else:
-            calls.append(call)
-    read = [call for call in calls if call is not None]
-    return ((kept + content[at:]).strip(), read) if read else (content, [])
-
-
-def _in_words(before: str, payload: str) -> bool:
-    """Whether a tag stands in a line with words before it, or is a bare name behind any."""
-    return bool(before.rpartition("\n")[2].strip() or (before.strip() and is_bare_name(payload)))
+        start = content.index(raw, at) if raw else at + len(piece.text)
+        at = start + len(raw)
+        if raw:
+            yield start, at
 
 
 def _pieces(content: str) -> Iterator[Piece]:
