@@ -208,7 +208,8 @@ def _parts(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mappi
 
 def _type_words(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
-    return [kind] if isinstance(kind, str) else [each for each in kind or () if isinstance(each, str)]
+    listed = kind if isinstance(kind, list) else [kind]
+    return [each for each in listed if isinstance(each, str)]
 
 
 def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:

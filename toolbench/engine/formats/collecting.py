@@ -80,7 +80,7 @@ class Collecting:
     @property
     def last(self) -> str:
         """The last character of the text since a call or a thought; "" where nothing was said since."""
-        return "".join(text for text, _ in self._pending)[-1:] or self._last
+        return self._pending[-1][0][-1:] if self._pending else self._last
 
     def in_line(self) -> bool:
         """Whether words stand before this place on its line."""
@@ -257,10 +257,20 @@ class Collecting:
     def _end(self) -> None:
         """Leave out tokens that were leaked at the end. They show it one by one, the last first."""
         pending, self._pending = self._pending, []
+        text = "".join([*self._told, *(each for each, _ in pending)])
+        end, opened = len(text), dict[str, int]()
+
+        def is_opened(name: str) -> bool:
+            if name not in opened:
+                opened[name] = text.find(f"<{name}")
+            return 0 <= opened[name] < end
+
         while pending and not self._proposed:
-            text = "".join([*self._told, *(each for each, _ in pending[:-1])])
             token, is_token = pending[-1]
-            if (is_token and not ends_answer(token, text)) or (not is_token and token.strip()):
+            end -= len(token)
+            if (is_token and not ends_answer(token, text[end - 1 : end], is_opened)) or (
+                not is_token and token.strip()
+            ):
                 break
             pending.pop()
         if not self._proposed:

@@ -1,7 +1,7 @@
 """Markers that a text only speaks of, told by the words around them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 _BLANKS = " \t"
 _QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
@@ -76,11 +76,15 @@ def is_natural(opener: str) -> bool:
     return _NATURAL.match(opener) is not None
 
 
-def ends_answer(token: str, text: str) -> bool:
-    """Return whether a token at the end of an answer was leaked: a control token, or markup that follows `text`
-    without a blank and closes nothing in it."""
+def ends_answer(token: str, before: str, is_opened: Callable[[str], bool]) -> bool:
+    """Return whether a token at the end of an answer was leaked: a control token, or markup that closes nothing.
+
+    Args:
+        before: the character in front of the token; "" at the beginning. Markup behind a blank is no leak.
+        is_opened: tells whether a tag of this name stands in front of the token.
+    """
     found = _MARKUP.fullmatch(token)
     if found is None:
         return True
-    closes = not found["name"] or (found["end"] and f"<{found['name']}" in text)
-    return not closes and text[-1:].strip() != ""
+    closes = not found["name"] or (found["end"] and is_opened(found["name"]))
+    return not closes and before.strip() != ""
