@@ -9,6 +9,7 @@ from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import Candidate, CandidatePool, get_pool
 from toolbench.lab.models import Run
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
+from toolbench.lab.traces.trial_filter import MAX_QUERY, TrialFilter, join_ids
 
 MARKS = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
 WORDS = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
@@ -34,8 +35,9 @@ class DecideRow:
 
     @property
     def trials_query(self) -> str:
-        """The trials behind the row: of its newest run."""
-        return f"config={self.candidate.config_id}"
+        """Return what selects exactly the trials that the row counts; "" where no address can hold it."""
+        query = TrialFilter(cells=join_ids(self.candidate.cell_ids)).query()
+        return query if len(query) <= MAX_QUERY else ""
 
 
 @dataclass(frozen=True, slots=True)
