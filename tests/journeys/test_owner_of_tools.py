@@ -77,7 +77,7 @@ def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
     page.get_by_label("Times").fill("500")
     page.get_by_role("button", name="Save and run").click()
 
-    expect(page.get_by_text("paid: up to 500 requests. Nothing was sent yet.")).to_be_visible()
+    expect(page.get_by_text("paid: up to 1,500 requests. Nothing was sent yet.")).to_be_visible()
     assert Case.objects.count() == 1
     assert not Trial.objects.exists()
     page.get_by_label("Yes, send them").check()

@@ -155,21 +155,39 @@ def test_too_many_trials_are_refused_with_their_number() -> None:
 def test_requests_are_counted_from_least_to_most() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     plan = expand(request_for(model, trials=2, overrides={"max_turns": 4}))
-    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 16, {"Example": 16})
+    assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 24, {"Example": 24})
 
 
 def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     again = {"max_turns": 3, "fallback_retry_count": 1}
-    assert expand(request_for(model, trials=1, overrides=again)).most_requests == 6
-    assert expand(request_for(model, trials=1, overrides=again, tool_use_mode="relaxed")).most_requests == 12
+    assert expand(request_for(model, trials=1, overrides=again)).most_requests == 10
+    assert expand(request_for(model, trials=1, overrides=again, tool_use_mode="relaxed")).most_requests == 16
     cut = {"max_turns": 3, "cut_stream_retries": 4}
-    assert expand(request_for(model, trials=1, overrides=cut)).most_requests == 15
+    assert expand(request_for(model, trials=1, overrides=cut)).most_requests == 25
+
+
+@pytest.mark.parametrize(
+    ("fields", "most"),
+    [
+        ({"overrides": {"drop_refused_parameters": False}}, 4),
+        ({}, 6),  # tool_choice and parallel_tool_calls
+        ({"overrides": {"llm_options_defaults": {"temperature": 0}}}, 7),
+        ({"streams": (True,)}, 7),
+        ({"scenarios": ("chat_only",)}, 4),
+        ({"overrides": {"left_out_parameters": ["tool_choice"]}}, 5),
+    ],
+)
+def test_most_counts_each_optional_parameter_as_refused_once(fields: dict[str, Any], most: int) -> None:
+    model = make_model(provider=make_provider(max_attempts=1))
+    overrides = {"max_turns": 4, "cut_stream_retries": 0, **fields.get("overrides", {})}
+    plan = expand(request_for(model, **(fields | {"trials": 1, "overrides": overrides})))
+    assert plan.most_requests == most
 
 
 def test_a_paid_run_above_the_limit_needs_a_confirmation() -> None:
     model = make_model(provider=make_provider(max_attempts=1))
-    limit, one_turn = settings.CONFIRM_ABOVE_REQUESTS, {"max_turns": 1}
+    limit, one_turn = settings.CONFIRM_ABOVE_REQUESTS, {"max_turns": 1, "drop_refused_parameters": False}
     assert not expand(request_for(model, trials=limit, overrides=one_turn)).needs_confirmation
     assert expand(request_for(model, trials=limit + 1, overrides=one_turn)).needs_confirmation
     assert not expand(request_for(model, trials=limit + 1, overrides=one_turn, request_cap=100)).needs_confirmation

@@ -302,9 +302,9 @@ def test_what_may_cost_much_is_not_sent_unasked() -> None:
     cell = run.cells.get()
     run.trials.update(state="done", outcome="infra")
     verbs: list[tuple[Callable[..., object], int]] = [
-        (lambda agreed: controlling.repeat(run.pk, owner=None, agreed=agreed), 2400),
-        (lambda agreed: controlling.add_trials(run.pk, cell.pk, 1000, agreed=agreed), 8000),
-        (lambda agreed: controlling.retry_errored(run.pk, agreed=agreed), 2400),
+        (lambda agreed: controlling.repeat(run.pk, owner=None, agreed=agreed), 3600),
+        (lambda agreed: controlling.add_trials(run.pk, cell.pk, 1000, agreed=agreed), 12_000),
+        (lambda agreed: controlling.retry_errored(run.pk, agreed=agreed), 3600),
     ]
     for verb, most in verbs:
         with pytest.raises(ConfirmationNeeded, match=f"up to {most:,} requests to Example"):

@@ -57,9 +57,9 @@ def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Set
     controlling.cancel(run.pk)
     Probe.objects.all().delete()
 
-    with pytest.raises(ConfirmationNeeded, match="up to 15 requests to Example"):
-        controlling.repeat(run.pk, owner=None, agreed=14)
-    again = controlling.repeat(run.pk, owner=None, agreed=15)
+    with pytest.raises(ConfirmationNeeded, match="up to 35 requests to Example"):
+        controlling.repeat(run.pk, owner=None, agreed=34)
+    again = controlling.repeat(run.pk, owner=None, agreed=35)
 
     assert Probe.objects.get().why == f"Run {again.pk} uses it for the first time."
     assert settle_all() == 0

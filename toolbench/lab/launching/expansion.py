@@ -186,8 +186,8 @@ def _cell(request: RunRequest, config: PlannedConfig, place: int, scenario: Scen
     instance = scenario.draw(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
-    attempts = found.models[config.model].provider.max_attempts
-    most = most_requests(policy, attempts, 1 + len(instance.further)) if applicable else 0
+    provider = found.models[config.model].provider
+    most = most_requests(policy, provider, instance, stream=config.stream) if applicable else 0
     return PlannedCell(
         config=place,
         scenario=scenario.slug,

@@ -6,8 +6,11 @@ from types import MappingProxyType
 
 from django.conf import settings
 
+from toolbench.engine.capabilities.routing import AUTO
+from toolbench.engine.policy.optional_parameters import OPTIONAL
+from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
-from toolbench.evals.trials import Scenario
+from toolbench.evals.trials import Instance, Scenario
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.planning.known_scenarios import find_scenario
 from toolbench.lab.planning.run_request import ConfirmationNeeded
@@ -15,11 +18,29 @@ from toolbench.lab.planning.run_request import ConfirmationNeeded
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
-def most_requests(policy: Policy, max_attempts: int, messages: int) -> int:
+def most_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
     """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
-    the policy allows it, and every request is sent as often as it may be."""
+    the policy allows it, every optional parameter is refused once where the policy then asks without it, and every
+    request is sent as often as it may be."""
     asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
-    return messages * policy.max_turns * asked * max(max_attempts, policy.cut_stream_retries + 1)
+    refused = len(_optional_parameters(policy, provider, instance, stream=stream))
+    turns = (1 + len(instance.further)) * policy.max_turns * asked
+    again = refused if policy.drop_refused_parameters else 0
+    return (turns + again) * max(provider.max_attempts, policy.cut_stream_retries + 1)
+
+
+def _optional_parameters(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> frozenset[str]:
+    """Return the optional parameters that requests of a trial may carry."""
+    sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
+    if policy.method in ("native", AUTO) and (instance.tools or any(said.tools for said in instance.further)):
+        sent.add("tool_choice")
+    else:
+        sent.discard("parallel_tool_calls")  # never sent without tools
+    if provider.kind in FREE_KINDS:
+        sent.add("seed")
+    if stream:
+        sent.add("stream_options")
+    return frozenset((sent & OPTIONAL.keys()) - set(policy.left_out_parameters))
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
@@ -53,8 +74,9 @@ def check_paid_for(
             continue
         scenario = find_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):
-            messages = 1 + len(scenario.draw(0, kind="parity").further)
-            paid[config.provider_name] += count * most_requests(policy, config.provider.max_attempts, messages)
+            instance = scenario.draw(0, kind="parity")
+            most = most_requests(policy, config.provider, instance, stream=config.stream)
+            paid[config.provider_name] += count * most
     capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
     check_agreed(Counter(capped) + Counter(probes), agreed)
 
