@@ -107,6 +107,21 @@ def test_failure_groups_keep_versions_apart() -> None:
     assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
 
 
+def test_failures_heat_map_counts_only_the_newest_version() -> None:
+    for version, outcome in ((1, "fail"), (1, "pass"), (2, "fail"), (2, "pass"), (2, "pass")):
+        cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
+        cause = "no_call" if outcome == "fail" else ""
+        make_trial(cell, outcome, cause=cause, taxonomy=taxonomy_version())
+    recompute_all()
+    page = get_failures(FailuresQuery())
+    (row,), (column,) = page.rows, page.columns
+    (heat,) = row.cells
+    assert heat is not None
+    assert (row.count, heat.rate.k, heat.rate.n, column.tried) == (1, 1, 3, 3)
+    assert (behind(row.query), behind(heat.query)) == (1, 1)
+    assert "happy_path version 1" in page.versions_left_out
+
+
 def test_find_others_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
     recompute_all()

@@ -136,7 +136,7 @@ def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], 
 def test_the_number_of_queries_does_not_grow(
     runs: tuple[Run, Run], django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         get_failures(FailuresQuery(run=runs[0].pk))
 
 

@@ -15,6 +15,7 @@ from django.db.models import Count, F, Min, Q, QuerySet, Sum
 from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
 from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.counts.scenario_versions import find_others, say_left_out, without_q
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
@@ -106,6 +107,7 @@ class FailuresPage:
     newest: int  # version of the table
     other_versions: int  # failed trials that another version looked at, or none; they are not counted
     can_reclassify: bool
+    versions_left_out: str  # the sentence that names scenario versions which the heat-map does not count
 
     @property
     def simulated(self) -> bool:
@@ -115,7 +117,7 @@ class FailuresPage:
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Nine queries at most, whatever the number of runs and trials."""
+    """Ten queries at most, whatever the number of runs and trials."""
     looks = _Looks.of(query)
     counts = _counts(query, looks)
     columns, left_out = _columns(query, counts, looks)
@@ -132,6 +134,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
         newest=taxonomy_version(),
         other_versions=looks.others,
         can_reclassify=looks.own > 0,
+        versions_left_out=say_left_out(looks.without.split(",") if looks.without else ()),
     )
 
 
@@ -139,11 +142,12 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 class _Looks:
     """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
     newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
-    reaches."""
+    reaches, `without` the scenario versions that the heat-map leaves out."""
 
     version: int
     others: int
     own: int
+    without: str
 
     @classmethod
     def of(cls, query: FailuresQuery) -> "_Looks":
@@ -153,7 +157,13 @@ class _Looks:
         now = taxonomy_version()
         shown = now if now in seen or not seen else max(seen)
         others = sum(count for version, _, count in lines if version != shown)
-        return cls(shown, others, sum(count for version, imported, count in lines if version != now and not imported))
+        own = sum(count for version, imported, count in lines if version != now and not imported)
+        return cls(shown, others, own, ",".join(one.token for one in find_others(_cells(query))))
+
+
+def _cells(query: FailuresQuery) -> QuerySet[Cell]:
+    cells = Cell.objects.filter(run__deleted_at=None).order_by()
+    return cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
 
 
 def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
@@ -171,7 +181,7 @@ Counts = Mapping[tuple[str, str], Mapping[str, int]]
 
 def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
     """Trials by (provider, model) and code."""
-    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version), query)
+    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version), query)
     lines = grouped.values_list("config__provider_name", "config__model_name", "cause").annotate(count=Count("pk"))
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for provider, model, cause, count in lines:
@@ -181,8 +191,7 @@ def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
 
 def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple[Column, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
-    cells = Cell.objects.filter(run__deleted_at=None).order_by()
-    cells = cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
+    cells = _cells(query).filter(without_q(looks.without))
     lines = cells.values_list("config__provider_name", "config__model_name")
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
     tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
@@ -197,7 +206,8 @@ def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple
 
 def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[tuple[str, str], int]:
     """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
-    tried = Trial.objects.filter(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
+    ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
+    tried = Trial.objects.filter(ended, without_q(looks.without))
     lines = _in_scope(tried, query).values_list("config__provider_name", "config__model_name")
     return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
@@ -213,7 +223,7 @@ def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts, looks
     for code, cause in all_causes().items():
         total = sum(found.get(code, 0) for found in counts.values())
         if total:
-            behind = partial(_behind, query, cause=code, cause_version=looks.version)
+            behind = partial(_behind, query, cause=code, cause_version=looks.version, without=looks.without)
             cells = tuple(
                 _cell(column, counts[(column.provider, column.model)].get(code, 0), behind) for column in columns
             )
