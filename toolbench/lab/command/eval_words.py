@@ -193,7 +193,7 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
     known = _words_of(offered, _model_names)
     said: list[str] = []
     for word in unknown:
-        several = bare.get(word.strip().lstrip("!").strip().lower(), ())
+        several = bare.get(word.lstrip("!"), ())
         if several:
             said.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in several)}: write the whole name.")
             continue
