@@ -129,3 +129,17 @@ def test_arguments_read_before_are_measured_but_not_read_again() -> None:
     assert read.arguments is value
     over = read_arguments(raw, 9, value=value)
     assert (over.status, over.size, over.arguments) == ("too_large", 10, None)
+
+
+@pytest.mark.parametrize(
+    ("raw", "most", "status", "size"),
+    [
+        ('{"a":1}', 7, "ok", 7), ('{"a":1}', 6, "too_large", 7), (' {"a":1} ', 7, "ok", 7),
+        ("", 7, INVALID_JSON, 0), ("  ", 7, INVALID_JSON, 0), ({"a": 1}, 7, INVALID_JSON, 0),
+        (None, 7, INVALID_JSON, 0), ("[1]", 7, INVALID_JSON, 3), ("{", 7, INVALID_JSON, 1),
+    ],
+)  # fmt: skip
+def test_standard_arguments_are_the_text_of_an_object(raw: object, most: int, status: str, size: int) -> None:
+    read = read_arguments(raw, most, standard_only=True)
+    assert (read.status, read.size) == (status, size)
+    assert read.arguments == ({"a": 1} if status == "ok" else None)

@@ -13,7 +13,7 @@ from toolbench.engine.arguments import read_arguments
 from toolbench.engine.capabilities.declared import declared_by
 from toolbench.engine.capabilities.layers import capability_layers, layer_name
 from toolbench.engine.capabilities.record import merge
-from toolbench.engine.events import Delta, End
+from toolbench.engine.events import Delta, End, LeftOut
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
 from toolbench.engine.messages import JsonObject, Message, Turn
@@ -385,3 +385,10 @@ def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools
     decoder.feed(streamed(answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
     assert bool(decoder.close().calls) == with_tools
     assert any(delta.call is not None for delta in heard) == with_tools
+
+
+def test_request_names_what_it_had_and_left_out_alone() -> None:
+    given = setup(seed=7).without([LeftOut("seed", "It refused it."), LeftOut("min_p", "It refused it.")])
+    request = build_request(given, 0, USER, with_tools=True)
+    assert [one.name for one in request.left_out] == ["seed"]
+    assert "seed" not in json.loads(request.body)

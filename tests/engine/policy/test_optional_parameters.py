@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolbench.engine.events import ExchangeError
 from toolbench.engine.policy.optional_parameters import OPTIONAL, differs_without, refused_parameters
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import INFRASTRUCTURE, layers_for, preset, preset_names
@@ -187,3 +188,15 @@ def test_infrastructure_alone_turns_dropping_on() -> None:
     strategies = ("raw", "wire_standard", "baseline", "production")
     found = [resolve(layers_for(name)).policy.drop_refused_parameters for name in strategies]
     assert found == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "names"),
+    [
+        ("request_rejected", 400, ("seed",)), ("unprocessable", 422, ("seed",)), ("request_rejected", None, ("seed",)),
+        ("request_rejected", 299, ("seed",)), ("request_rejected", 300, ()), ("request_rejected", 500, ()),
+        ("rate_limited", 400, ()), ("rate_limited", None, ()),
+    ],
+)  # fmt: skip
+def test_refusal_is_told_by_code_and_status(code: str, status: int | None, names: tuple[str, ...]) -> None:
+    assert refused_parameters(ExchangeError(code, "Unsupported parameter: 'seed'", status), SENT) == names

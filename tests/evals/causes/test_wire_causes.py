@@ -4,7 +4,7 @@ import json
 import re
 from importlib import resources
 
-from toolbench.evals.causes.wire_causes import all_causes, mapped, taxonomy_version
+from toolbench.evals.causes.wire_causes import all_causes, cause_of_envelope, mapped, taxonomy_version
 from toolbench.evals.judging.failures import all_classes
 from toolbench.evals.tables import read_table
 
@@ -57,3 +57,8 @@ def test_nothing_is_mapped_twice() -> None:
 def test_a_cause_is_harmless_only_where_the_table_says_so() -> None:
     said = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
     assert {row.code for row in all_causes().values() if row.harmless} == said
+
+
+def test_cause_of_envelope_is_that_of_the_first_known_code() -> None:
+    assert cause_of_envelope("NOBODY_KNOWS_IT", "TOOL_NOT_ALLOWED", "ARGUMENTS_TOO_LARGE") == "tool_unknown"
+    assert cause_of_envelope("NOBODY_KNOWS_IT") == cause_of_envelope() == "tool_failed"

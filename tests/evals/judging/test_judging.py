@@ -211,3 +211,24 @@ def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
     told = trial.judge(replace(record, message="No final answer within 12 turns."))
     assert told.sentence == "Turn 1: No final answer within 12 turns."
     assert trial.judge(record).sentence == f"Turn 1: {failures.find('max_turns_exceeded').sentence}"
+
+
+def test_version_is_that_of_the_published_rules() -> None:
+    """Version 2 made a blank final text a failure. A rule that changes a verdict needs the next version and, here, the
+    classes that it newly gives: stored verdicts change to these and no others when a user judges them again."""
+    assert judging.VERSION == 2
+    assert dict(judging.NEW_CLASSES) == {2: {"empty_final", "empty_answer"}}
+
+
+@pytest.mark.parametrize("text", ["", "\u200b \n"])
+@pytest.mark.parametrize("needed", [True, False])
+def test_blank_final_text_fails_where_it_is_needed_alone(needed: bool, text: str) -> None:
+    otherwise = Problem("state_wrong", at(0, what="the state is wrong."))
+    record = ended(calling(0, result("state_get", {})), saying(1, text))
+    case = judging.Case(
+        HandTrial("happy_path").instance, record, "A rule.", (), None, otherwise, needs_final_text=needed
+    )
+    verdict = judging.judge(case)
+    assert (verdict.outcome, verdict.failure_class) == (("fail", "empty_final") if needed else ("pass", ""))
+    assert verdict.sentence == ("Turn 2: the last message has no visible character." if needed else "")
+    assert [check.name for check in verdict.checks] == [judging.FINAL_TEXT] * needed

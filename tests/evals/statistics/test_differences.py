@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as reference
 
-from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, difference, exact_p
+from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, agreeing, difference, exact_p
 
 RATES = (0.002, 0.01, 0.05, *(0.1 * tenth for tenth in range(1, 10)), 0.95, 0.99, 0.998)
 
@@ -156,3 +156,17 @@ def test_equal_sides_are_called_different_in_at_most_one_of_twenty(share: float)
 
 def test_nothing_in_common_is_no_difference_at_all() -> None:
     assert difference([Stratum(1, 2, 0, 0)]) is None
+
+
+@pytest.mark.parametrize(("zero_at", "p"), [(0.2, 0.2), (0.9, 0.9), (1.5, 1.0)])
+def test_agreeing_p_of_limits_is_the_error_at_which_they_reach_0(zero_at: float, p: float) -> None:
+    for ends in (lambda error: (error - zero_at, 2.0), lambda error: (-2.0, zero_at - error)):
+        found = agreeing(0.5, 0.01, ends)
+        assert found.p_alone == pytest.approx(p)
+        assert not found.shown
+
+
+def test_agreeing_interval_that_touches_0_has_p_above_the_error() -> None:
+    found = agreeing(0.5, 0.01, lambda error: (error - ALPHA, 2.0))
+    assert found.low == 0
+    assert found.p_alone > ALPHA

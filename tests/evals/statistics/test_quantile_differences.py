@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolbench.evals.statistics.differences import ALPHA
-from toolbench.evals.statistics.quantile_differences import quantile_difference
+from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
 from toolbench.evals.statistics.quantiles import quantile
 
 
@@ -66,3 +66,15 @@ def test_quantile_intervals_of_a_family_hold_all_together(n: int) -> None:
                 missed += 1
                 break
     assert missed / 500 <= ALPHA
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (0.5, 2.0, True), (0.5, None, True), (0.0, 2.0, False), (-0.5, 2.0, False), (None, 2.0, False),
+        (-2.0, -0.5, True), (None, -0.5, True), (-2.0, 0.0, False), (-2.0, 0.5, False), (None, None, False),
+    ],
+)  # fmt: skip
+def test_quantile_difference_is_shown_where_0_is_left_out(low: float | None, high: float | None, shown: bool) -> None:
+    one = quantile([1.0], 0.5)
+    assert QuantileDifference(1.0, low, high, one, one).shown is shown

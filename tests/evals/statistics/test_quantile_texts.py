@@ -30,3 +30,10 @@ def test_write_quantile_joins_value_and_bounds() -> None:
 @pytest.mark.parametrize(("n", "opens"), [(1, 2), (71, 1), (72, 0)])
 def test_write_quantile_names_each_open_bound(n: int, opens: int) -> None:
     assert write_quantile(quantile([1_000.0] * n, 0.95)).count("open") == opens
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(1_000.0, "1.0 s"), (999.0, "1.00 s"), (100.0, "0.10 s"), (99.0, "0.099 s")]
+)
+def test_write_value_has_more_places_the_shorter_the_time(milliseconds: float, text: str) -> None:
+    assert write_value(Quantile(milliseconds, None, None, 1, 0.5)) == text

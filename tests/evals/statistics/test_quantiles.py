@@ -116,3 +116,12 @@ def test_parity_percentiles_take_the_published_index(count: int, q: int, index: 
 
 def test_parity_percentile_of_nothing_is_0() -> None:
     assert stats.parity_percentile([], 95) == 0.0
+
+
+def test_quantile_0_is_the_least_value() -> None:
+    assert stats.quantile([3.0, 1.0, 2.0], 0).value == 1.0
+
+
+@pytest.mark.parametrize(("low", "high", "is_open"), [(1.0, 3.0, False), (None, 3.0, True), (1.0, None, True)])
+def test_quantile_is_open_where_a_bound_is_missing(low: float | None, high: float | None, is_open: bool) -> None:
+    assert Quantile(2.0, low, high, 9, 0.5).is_open is is_open

@@ -62,3 +62,10 @@ def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_d
         return False
 
     assert sum(ever_differs() for _ in range(60)) <= 4
+
+
+@pytest.mark.parametrize("counts", [(5, 10), (1, 3), (40, 40)])
+def test_equal_sides_are_not_rejected_at_all(counts: tuple[int, int]) -> None:
+    found = sequential_difference([(Part(*counts), Part(*counts))])
+    assert found is not None
+    assert found.tested == 1.0

@@ -104,3 +104,11 @@ def test_calls_stay_serial_without_parallel_tool_calls() -> None:
     found = played(refusal("parallel_tool_calls"), calling(call(), call(call_id="c2")), answer())
 
     assert len(found.ran) == 1
+
+
+@pytest.mark.parametrize("length", [299, 300, 301])
+def test_refusal_is_kept_with_its_first_300_letters(length: int) -> None:
+    message = "Unsupported parameter: 'seed'.".ljust(length, "x")
+    error = ExchangeError("request_rejected", message, 400, infrastructure=False)
+    (kept,) = played(error, answer()).ended.turns[1].request.left_out
+    assert kept.why == message[:300]
