@@ -26,6 +26,12 @@ def test_make_up_hands_on_when_it_began(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\necho began $TOOLBENCH_STARTED_AT\n")
     python.chmod(0o755)
     before = int(time.time())
-    command = ["make", "up", f"BIN={tmp_path}", "PYTHON=true"]  # nothing is installed, nothing is started
+    command = [
+        "make",
+        "--no-print-directory",
+        "up",
+        f"BIN={tmp_path}",
+        "PYTHON=true",
+    ]  # nothing is installed, nothing is started
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert int(printed.removeprefix("began ")) >= before

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 """What can be told of a call that nobody read, from the text, the reasoning and the finding of the engine."""
 
 import pytest
@@ -81,38 +80,3 @@ def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
 )
 def test_call_in_reasoning_needs_an_answer_that_says_nothing(text: str, message: Message, path: str) -> None:
     assert call_in_reasoning(Turn(message, text)) == path
-=======
-"""What can still be told of calls that no transform read."""
-
-import pytest
-
-from toolbench.evals.causes.unread_calls import MOST_LETTERS, call_in_reasoning, unknown_tool
-
-CALL = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
-
-
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_call_in_reasoning_names_the_field_that_holds_it(field: str) -> None:
-    assert call_in_reasoning({field: f"I should look. {CALL}"}) == field
-    assert call_in_reasoning({field: "I should call state_get."}) == ""
-    assert call_in_reasoning({field: None}) == call_in_reasoning({"content": CALL}) == ""
-
-
-def test_call_in_reasoning_is_searched_in_the_last_letters_alone() -> None:
-    assert MOST_LETTERS == 4000
-    padding = " " * (MOST_LETTERS - len(CALL))
-    assert call_in_reasoning({"reasoning": CALL + padding}) == "reasoning"
-    assert call_in_reasoning({"reasoning": CALL + " " * MOST_LETTERS}) == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("multi_tool_use.parallel", "calls_wrapped"),
-        ("state_get<|channel|>commentary", "name_unclean"),
-        ("state_fetch", "tool_unknown"),
-    ],
-)
-def test_unknown_tool_is_told_by_its_name(name: str, code: str) -> None:
-    assert unknown_tool(name) == code
->>>>>>> 2236982 (Test what 59 surviving mutants changed)

@@ -56,6 +56,7 @@ def _holds_call(text: object) -> bool:
 
 
 def _names_in(text: str, told: str = "") -> list[str]:
-    """Return the first words of a text that may be a tool's name, before them one that `told` has in brackets."""
-    words = dict.fromkeys(_NAME.findall(text))
+    """Return the first words of a text that may be a tool's name, before them one that `told` has in brackets. Of
+    `functions.get` the last part may be one too."""
+    words = dict.fromkeys(part for word in _NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
     return sorted(words, key=lambda word: f"({word})" not in told)[:MOST_NAMES]
