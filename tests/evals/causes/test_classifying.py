@@ -6,9 +6,9 @@ import pytest
 
 from tests.evals.causes.wire import BROKEN, steps, wrong
 from tests.evals.records import calling, failing, result, saying
-from toolbench.engine.events import ExchangeError
+from toolbench.engine.events import ExchangeError, TurnRecord
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.causes.classifying import cause_signature, grouped, occurrences
+from toolbench.evals.causes.classifying import Occurrence, cause_signature, grouped, occurrences
 
 
 def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
@@ -47,6 +47,39 @@ def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
     assert [(one.code, one.mended) for one in found] == [("tools_refused", False)]
 
 
+DOWN = ExchangeError("unavailable", "…")
+TAGGED = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
+
+
+def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
+    return [(one.code, one.mended) for one in occurrences(steps(*records))]
+
+
+def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
+    assert mended(failing(0, DOWN)) == [("server_failed", False)]
+    assert mended(failing(0, DOWN), saying(1, "Done.")) == [("server_failed", True)]
+    assert mended(saying(0, "Wait."), failing(1, DOWN)) == [("server_failed", False)]
+    assert mended(saying(0, "Wait."), failing(1, DOWN), saying(2, "Done.")) == [("server_failed", True)]
+
+
+def test_occurrences_blank_answer_is_mended_by_a_call_or_a_text() -> None:
+    assert mended(saying(0, ""), calling(1, result("state_get", {}))) == [("empty_answer", True)]
+    assert mended(saying(0, ""), saying(1, "Done.")) == [("empty_answer", True)]
+    assert mended(saying(0, ""), saying(1, " ")) == [("empty_answer", False), ("empty_answer", False)]
+
+
+def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
+    good = result("state_get", {})
+    assert mended(calling(0, good), saying(1, ""), calling(2, good)) == [("empty_final", True)]
+
+
+def test_occurrences_finding_in_words_is_not_healed() -> None:
+    (one,) = occurrences(steps(saying(0, "state_get()", finding="call_in_text")))
+    assert (one.code, one.path, one.healed) == ("call_in_text", "$.content", False)
+    (failed,) = occurrences(steps(calling(0, BROKEN)))
+    assert (failed.healed, failed.count) == (False, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -62,3 +95,16 @@ def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
 def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
     unread = replace(BROKEN, call=replace(BROKEN.call, arguments=arguments))
     assert [one.code for one in occurrences(steps(calling(0, unread)))] == [code]
+
+
+@pytest.mark.parametrize(("text", "codes"), [(" ", ["call_in_reasoning", "empty_answer"]), ("Done.", [])])
+def test_occurrences_call_in_reasoning_counts_beside_a_blank_text(text: str, codes: list[str]) -> None:
+    record = saying(0, text)
+    assert record.answer is not None
+    thought = replace(record, answer=replace(record.answer, message={"reasoning_content": TAGGED}))
+    assert [one.code for one in occurrences(steps(thought))] == codes
+
+
+def test_cause_signature_keeps_120_letters_of_a_path() -> None:
+    cause = Occurrence("schema_type", "$." + "x" * 200, 0, 1, mended=False)
+    assert cause_signature(cause, "happy_path") == f"schema_type · happy_path · $.{'x' * 118} · turn 1"

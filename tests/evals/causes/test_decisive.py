@@ -210,3 +210,32 @@ def test_cause_of_blank_end_stands_at_its_answer(text: str) -> None:
     )
     assert found is not None
     assert (found.code, found.turn) == ("empty_final", 1)
+
+
+def test_cause_named_by_its_class_alone_stands_at_the_first_step() -> None:
+    ending = Ending("fail", "FINAL", "tools_dropped", call_expected=True)
+    assert cause(calling(0, READ), ending=ending) == Occurrence("tools_dropped", "$", 0, 1, mended=False)
+    assert cause(ending=ending) == Occurrence("tools_dropped", "$", 0, 0, mended=False)
+
+
+def test_cause_of_nothing_sent_stands_before_the_first_step() -> None:
+    assert cause(ending=Ending("infra", "PROVIDER_ERROR")) == Occurrence("never_sent", "$", 0, 0, mended=False)
+
+
+def test_cause_of_the_ending_stands_at_the_last_step() -> None:
+    assert cause(calling(0, READ), saying(1, "Done.")) == Occurrence("task_not_done", "$", 1, 3, mended=False)
+
+
+def test_exchange_that_ended_a_trial_comes_before_a_needless_call() -> None:
+    ending = Ending("fail", "PROVIDER_ERROR", "", call_expected=False)
+    found = cause(calling(0, READ), failing(1, ExchangeError("unavailable", "…")), ending=ending)
+    assert found is not None
+    assert found.code == "server_failed"
+
+
+def test_cancelled_exchange_does_not_hide_that_the_last_answer_called() -> None:
+    assert code(calling(0, READ), failing(1, ExchangeError("cancelled", "…"))) == "task_not_done"
+
+
+def test_calls_are_not_apart_where_the_task_needs_one_at_a_time() -> None:
+    assert code(saying(0, "Done."), needs=Needs(())) == "task_not_done"

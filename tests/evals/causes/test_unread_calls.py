@@ -5,7 +5,13 @@ import pytest
 from toolbench.engine.asking.native import Native
 from toolbench.engine.messages import Message, Turn
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.evals.causes.unread_calls import MOST_NAMES, call_in_reasoning, cause_of_written_call
+from toolbench.evals.causes.unread_calls import (
+    MOST_LETTERS,
+    MOST_NAMES,
+    call_in_reasoning,
+    cause_of_written_call,
+    unknown_tool,
+)
 from toolbench.evals.evidence import CONTENT, MESSAGE
 
 TOOLS = (ToolDefinition("ping", "", {}), ToolDefinition("bash", "", {"properties": {"command": {"type": "string"}}}))
@@ -80,3 +86,27 @@ def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
 )
 def test_call_in_reasoning_needs_an_answer_that_says_nothing(text: str, message: Message, path: str) -> None:
     assert call_in_reasoning(Turn(message, text)) == path
+
+
+def test_call_in_reasoning_is_searched_in_the_last_letters_alone() -> None:
+    padding = " " * (MOST_LETTERS - len(WHOLE))
+    assert call_in_reasoning(Turn({"reasoning": WHOLE + padding}, "")) == f"{MESSAGE}.reasoning"
+    assert call_in_reasoning(Turn({"reasoning": WHOLE + " " * MOST_LETTERS}, "")) == ""
+
+
+def test_call_in_reasoning_finds_a_name_behind_a_prefix() -> None:
+    thought = "It wants something. <|tool_calls_section_begin|><|tool_call_begin|>functions.state_get:0"
+    thought += "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
+    assert call_in_reasoning(Turn({"reasoning_content": thought}, "")) == f"{MESSAGE}.reasoning_content"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("multi_tool_use.parallel", "calls_wrapped"),
+        ("state_get<|channel|>commentary", "name_unclean"),
+        ("state_fetch", "tool_unknown"),
+    ],
+)
+def test_unknown_tool_is_told_by_its_name(name: str, code: str) -> None:
+    assert unknown_tool(name) == code

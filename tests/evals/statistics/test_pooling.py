@@ -1,10 +1,12 @@
 """A rate over several scenarios."""
 
+import math
+
 import pytest
 
 from toolbench.evals.statistics import clopper_pearson, wilson
 from toolbench.evals.statistics.intervals import Part, Stopping
-from toolbench.evals.statistics.pooling import Pooled, more_to_clear, pool
+from toolbench.evals.statistics.pooling import Pooled, more_each, more_to_clear, pool
 from toolbench.evals.statistics.sequential import always_valid
 
 EASY, HARD = Part(99, 100), Part(5, 10)
@@ -87,3 +89,39 @@ def test_a_cell_that_nearly_clears_needs_a_trial_or_two() -> None:
     more = more_to_clear([Part(190, 200, Stopping(0.05))], low + 0.0005, tried=200)
     assert more is not None
     assert 0 < more <= 8
+
+
+@pytest.mark.parametrize(
+    ("parts", "target"),
+    [
+        ((Part(38, 40),), 0.9),
+        ((Part(190, 200), Part(19, 20)), 0.9),
+        ((Part(9, 10), Part(0, 0)), 0.8),
+        ((Part(38, 40, Stopping(0.05)),), 0.8),
+        ((Part(95, 100, clustered=True),), 0.93),
+    ],
+)
+def test_more_each_is_the_least_number_that_clears(parts: tuple[Part, ...], target: float) -> None:
+    def low(more: int) -> float:
+        return pool([_grown(part, more) for part in parts]).low
+
+    more = more_each(parts, target, range(len(parts)))
+    assert more
+    assert low(more - 1) < target <= low(more)
+
+
+def _grown(part: Part, more: int) -> Part:
+    n = part.n + more
+    k = n * part.k / part.n if part.n else n
+    return Part(k if part.stopping.error is None else math.floor(k), n, part.stopping, part.clustered)
+
+
+def test_more_each_is_0_where_the_bound_is_reached_already() -> None:
+    assert more_each([Part(40, 40)], 0.8, (0,)) == 0
+    assert more_each([Part(40, 40), Part(40, 40)], 0.5, (0, 1)) == 0
+
+
+def test_more_each_of_what_never_clears_is_none() -> None:
+    assert more_each([], 0.9, ()) is None
+    assert more_each([Part(36, 40)], 0.9, (0,)) is None
+    assert more_each([Part(900_001, 1_000_000)], 0.9, (0,)) is None
