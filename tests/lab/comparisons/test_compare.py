@@ -276,3 +276,92 @@ def test_the_number_of_queries_does_not_grow(django_assert_max_num_queries: obje
     a, b = tried(10, 0), tried(9, 1)
     with django_assert_max_num_queries(15):  # type: ignore[operator]  # pytest-django types the fixture loosely
         compared(a_run=a.pk, b_run=b.pk)
+
+
+def in_versions(run: Run, passed: dict[int, int], scenario: str = "happy_path", **config: Any) -> None:
+    """Ten trials of the scenario in each version, so many of them passed."""
+    for version, count in passed.items():
+        cell = make_cell(make_config(run, **config), scenario, scenario_version=version)
+        make_trials(cell, **{"pass": count, "fail": 10 - count})
+
+
+def said_of_versions(page: Comparison) -> str:
+    found = [warning for warning in page.warnings if warning.startswith("Left out, since versions")]
+    assert len(found) <= 1
+    assert set(found) <= set(export_comparison(page.query).notes)
+    return "".join(found)
+
+
+def test_versions_none_shared_newest_of_each_side_is_compared() -> None:
+    """Versions are numbers: 10 is newer than 9."""
+    a, b = make_run(), make_run()
+    in_versions(a, {9: 0, 10: 6})
+    in_versions(b, {11: 8})
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert page.counts.differing == ("version",)
+    assert [(row.label, row.compared.first.k, row.compared.first.n) for row in page.rows] == [
+        ("version 10 and 11", 6, 10)
+    ]
+    assert (page.whole.first.k, page.whole.first.n, page.whole.second.k, page.whole.second.n) == (6, 10, 8, 10)
+    assert (page.sides[0].trials, page.sides[0].passed) == (10, 6)
+    assert said_of_versions(page).endswith(": happy_path version 9 (first side).")
+
+
+def test_versions_none_shared_is_asked_of_each_scenario() -> None:
+    """Equal numbers of two scenarios are no shared version."""
+    a, b = make_run(), make_run()
+    in_versions(a, {1: 1, 2: 2})
+    in_versions(b, {3: 3})
+    in_versions(a, {3: 4}, "guard")
+    in_versions(b, {1: 5, 2: 6}, "guard")
+    page = compared(a_run=a.pk, b_run=b.pk)
+    rows = {row.scenario: (row.compared.first.k, row.compared.second.k) for row in page.rows}
+    assert rows == {"happy_path": (2, 3), "guard": (4, 6)}
+    assert page.whole.first.n == page.whole.second.n == 20
+    said = said_of_versions(page)
+    assert said.endswith(": happy_path version 1 (first side), guard version 1 (second side).")
+    assert page.counts.left_out == 0
+
+
+def test_versions_that_both_sides_have_stay_separate_strata() -> None:
+    a, b = make_run(), make_run()
+    in_versions(a, {1: 1, 2: 2, 3: 3})
+    in_versions(b, {1: 4, 2: 5})
+    page = compared(a_run=a.pk, b_run=b.pk)
+    rows = {row.label: (row.compared.first.k, row.compared.second.k) for row in page.rows}
+    assert rows == {"version 1": (1, 4), "version 2": (2, 5)}
+    assert page.sides[0].trials == 20
+    assert said_of_versions(page).endswith(": happy_path version 3 (first side).")
+    assert page.counts.left_out == 0
+
+
+def test_versions_of_one_scenario_alone_differ_and_are_named() -> None:
+    a, b = make_run(), make_run()
+    for run, version in ((a, 1), (b, 2)):
+        in_versions(run, {version: 5})
+        in_versions(run, {1: 5}, "case-of-a-user")
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert [row.scenario for row in page.rows] == ["case-of-a-user"]
+    assert said_of_versions(page).endswith(": happy_path version 1 (first side), happy_path version 2 (second side).")
+
+
+def test_versions_of_a_stratum_of_one_side_hide_no_other() -> None:
+    """A newer version that only another model tried does not take the place of the one that both models tried."""
+    a, b = make_run(), make_run()
+    in_versions(a, {1: 5})
+    in_versions(a, {2: 5}, model=make_model("vendor/other"))
+    in_versions(b, {3: 5})
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert [(row.compared.first.n, row.compared.second.n) for row in page.rows] == [(10, 10)]
+    assert said_of_versions(page).endswith(": happy_path version 2 (first side).")
+
+
+def test_side_trials_of_another_prompt_in_the_same_cell_stay_out() -> None:
+    a, b = make_run(), make_run()
+    cells = [cell_of(a), cell_of(b)]
+    for cell in cells:
+        make_trial(cell, prompt_version="1")
+    make_trial(cells[0], prompt_version="0")
+    recompute_all()
+    page = compared(a_run=a.pk, b_run=b.pk)
+    assert (page.whole.first.n, page.sides[0].trials) == (1, 1)

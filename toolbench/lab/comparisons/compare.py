@@ -1,9 +1,10 @@
 """The compare page: two sides chosen in the address, the difference between them and what it may be called."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from toolbench.evals.statistics.power import noise, trials_to_find
 from toolbench.lab.comparisons.compare_counts import (
@@ -19,7 +20,7 @@ from toolbench.lab.comparisons.compare_counts import (
 )
 from toolbench.lab.comparisons.compare_figures import Beside, get_beside, simultaneous
 from toolbench.lab.comparisons.compare_query import AXES, METRICS, SIDES, CompareQuery
-from toolbench.lab.comparisons.compare_sides import IDENTITY, Side, read_lines, read_side, trials_of
+from toolbench.lab.comparisons.compare_sides import IDENTITY, Line, Side, read_lines, read_side, trials_of
 from toolbench.lab.comparisons.compare_warnings import warnings
 from toolbench.lab.counts.retries import Retries
 from toolbench.lab.models import Trial
@@ -122,8 +123,19 @@ def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> list[Que
     if not counts.keys:
         return alike
     lines = [[line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second)]
-    cells = [frozenset[int]().union(*(line.cells for line in some)) for some in lines]
-    return [side.filter(cell_id__in=kept) for side, kept in zip(alike, cells, strict=True)]
+    return [side.filter(_counted_in(some)) for side, some in zip(alike, lines, strict=True)]
+
+
+def _counted_in(lines: Iterable[Line]) -> Q:
+    """Return the condition of the trials that these lines count. A cell may hold trials of several prompt versions."""
+    cells: dict[tuple[object, object], set[int]] = defaultdict(set)
+    for line in lines:
+        cells[line.asked["prompt"], line.asked["version"]] |= line.cells
+    parts = (
+        Q(prompt_version=prompt, scenario_version=version, cell_id__in=some)
+        for (prompt, version), some in cells.items()
+    )
+    return Q(*parts, _connector=Q.OR)
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> Compared:
@@ -152,10 +164,14 @@ def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
 
 
 def _labels(counts: Counts) -> list[str]:
-    """What the strata differ in, beside the scenario."""
+    """What the strata differ in, beside the scenario; where versions are compared, those of both sides."""
     shared = enumerate((name for name in IDENTITY if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
-    return [" · ".join(_said(name, key[place]) for place, name in varying if key[place] != "") for key in counts.keys]
+    said = [[_said(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
+    if "version" in counts.differing:
+        pairs = ((counts.first[key][0].asked["version"], counts.second[key][0].asked["version"]) for key in counts.keys)
+        said = [[*some, f"version {first} and {second}"] for some, (first, second) in zip(said, pairs, strict=True)]
+    return [" · ".join(some) for some in said]
 
 
 def _said(name: str, value: object) -> str:

@@ -18,6 +18,7 @@ from toolbench.lab.counts.rates import Rate, rate_of
 
 LEAST_PAIRS = 10
 Key = tuple[object, ...]
+Strata = Mapping[Key, tuple[Line, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,14 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The lines of both sides that can be held against each other, by stratum and instance; `differing` are the names
-    of IDENTITY in which the sides have nothing in common: what is compared."""
+    """The lines of both sides that can be held against each other, by stratum and instance.
+
+    Attributes:
+        differing: the names of IDENTITY in which the sides have nothing in common: what is compared.
+        left_out: how many strata only one side has, those of `left_out_versions` not counted.
+        left_out_versions: scenario versions that are not compared because the other side has other versions of the
+            scenario, each with its side in words.
+    """
 
     metric: str
     group: str
@@ -94,9 +101,10 @@ class Counts:
     groups: tuple[str, ...]
     kinds: tuple[str, ...]
     differing: tuple[str, ...]
-    first: Mapping[Key, tuple[Line, ...]]
-    second: Mapping[Key, tuple[Line, ...]]
-    left_out: int  # lines in strata that only one side has
+    first: Strata
+    second: Strata
+    left_out: int
+    left_out_versions: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -111,19 +119,31 @@ class Counts:
 def bring_together(
     first: Sequence[Line], second: Sequence[Line], *, metric: str, group: str = "", kind: str = ""
 ) -> Counts:
-    """Groups of scenarios are never pooled with each other, nor drawn instances with the published wording: where the
-    address does not choose, the usual or commonest that both have is taken."""
+    """Hold the lines of both sides against each other, by what they have in common.
+
+    Groups of scenarios are never pooled with each other, nor drawn instances with the published wording: where the
+    address does not choose, the usual or commonest that both have is taken. Nor are versions of one scenario: where the
+    sides share any, versions are strata of their own; where they share none, each side counts its newest.
+    """
     groups = _common((line.group for line in first), (line.group for line in second))
     group = group if group in groups else USUAL_GROUP if USUAL_GROUP in groups else next(iter(groups), "")
     first, second = ([line for line in side if line.group == group] for side in (first, second))
     kinds = _common((line.kind for line in first), (line.kind for line in second))
     kind = kind if kind in kinds else next(iter(kinds), "")
     first, second = ([line for line in side if line.kind == kind] for side in (first, second))
-    differing = tuple(name for name in IDENTITY if not _values(first, name) & _values(second, name))
+    differing = tuple(name for name in IDENTITY if _differ(first, second, name))
     shared = tuple(name for name in IDENTITY if name not in differing)
     by_first, by_second = _by_stratum(first, shared), _by_stratum(second, shared)
-    alone = [*(k for k in by_first if k not in by_second), *(k for k in by_second if k not in by_first)]
-    return Counts(metric, group, kind, groups, kinds, differing, by_first, by_second, len(alone))
+    if "version" in differing:
+        by_first, by_second = _newest_only(by_first, by_second), _newest_only(by_second, by_first)
+    uncompared = (_uncompared(first, second, by_first, by_second), _uncompared(second, first, by_second, by_first))
+    alone = (_alone(by_first, by_second, uncompared[0]), _alone(by_second, by_first, uncompared[1]))
+    named = tuple(
+        f"{scenario} version {version} ({side} side)"
+        for side, versions in zip(("first", "second"), uncompared, strict=True)
+        for scenario, version in sorted(versions)
+    )
+    return Counts(metric, group, kind, groups, kinds, differing, by_first, by_second, sum(alone), named)
 
 
 def _common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
@@ -132,15 +152,47 @@ def _common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, _ in counts.most_common() if name in other)
 
 
-def _values(lines: Iterable[Line], name: str) -> set[object]:
-    return {line.asked[name] for line in lines}
+def _differ(first: Sequence[Line], second: Sequence[Line], name: str) -> bool:
+    """Return whether the sides have no value in common; of versions, in none of the scenarios that both have."""
+    if name != "version":
+        return {line.asked[name] for line in first}.isdisjoint(line.asked[name] for line in second)
+    both = {line.scenario for line in first} & {line.scenario for line in second}
+    return bool(both) and _versions(first).isdisjoint(_versions(second))
 
 
-def _by_stratum(lines: Iterable[Line], shared: Sequence[str]) -> dict[Key, tuple[Line, ...]]:
+def _versions(lines: Iterable[Line]) -> set[tuple[str, int]]:
+    return {(line.scenario, line.asked["version"]) for line in lines}
+
+
+def _by_stratum(lines: Iterable[Line], shared: Sequence[str]) -> Strata:
     found: dict[Key, list[Line]] = defaultdict(list)
     for line in lines:
         found[line.scenario, *(line.asked[name] for name in shared)].append(line)
     return {key: tuple(some) for key, some in found.items()}
+
+
+def _newest_only(side: Strata, other: Strata) -> Strata:
+    """Return the side with the newest version alone of each scenario that has strata on both sides."""
+    newest: dict[str, int] = {}
+    for scenario, version in _versions(line for key in side if key in other for line in side[key]):
+        newest[scenario] = max(version, newest.get(scenario, version))
+    kept = {
+        key: tuple(line for line in some if line.asked["version"] == newest.get(line.scenario, line.asked["version"]))
+        for key, some in side.items()
+    }
+    return {key: some for key, some in kept.items() if some}
+
+
+def _uncompared(lines: Sequence[Line], others: Sequence[Line], side: Strata, other: Strata) -> set[tuple[str, int]]:
+    """Return the versions that no stratum of both sides has, of scenarios that the other side has in others only."""
+    compared, theirs = _versions(line for key in side if key in other for line in side[key]), _versions(others)
+    met = {scenario for scenario, _ in theirs}
+    return {one for one in _versions(lines) - compared - theirs if one[0] in met}
+
+
+def _alone(side: Strata, other: Strata, named: set[tuple[str, int]]) -> int:
+    """Return how many strata only this side has, without those whose versions are all named."""
+    return sum(key not in other and not _versions(some) <= named for key, some in side.items())
 
 
 def counted(line: Line, metric: str) -> tuple[int, int]:

@@ -23,6 +23,8 @@ def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
         and _unexplained(first, second, counts),
         "The sides ran on different versions of the engine.": both and first.engines != second.engines,
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
+        "Left out, since versions of a scenario are different tasks and the other side has others: "
+        f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
         "Trials were measured while this machine was saturated: their times are too long.": _any(
             first.saturated, second.saturated
         ),
