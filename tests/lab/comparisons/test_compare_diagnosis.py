@@ -15,7 +15,7 @@ from toolbench.lab.comparisons.compare import Comparison, get_comparison
 from toolbench.lab.comparisons.compare_diagnosis import Diagnosis, diagnose
 from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
-from toolbench.lab.models import Preset
+from toolbench.lab.models import Preset, RunConfig
 
 pytestmark = pytest.mark.django_db
 CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "calls": 0, "valid_calls": 0}
@@ -71,6 +71,27 @@ def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
     found = diagnose(page)
     assert found is not None
     assert (found.verdict, found.because) == ("provider", (("Success", page.whole.second, page.whole.first),))
+
+
+def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
+    """Another version, prompt, group, kind and scenario of the worse side alone."""
+    page = compared("p" * 20, "f" * 20)
+    config = RunConfig.objects.get(provider_name="Bad host")
+    cell = config.cells.get()
+    make_trial(cell, "fail", failure_class="aside", prompt_version="0")
+    others: list[tuple[str, dict[str, Any]]] = [
+        (cell.scenario, {"scenario_version": 2}),
+        ("of_one_side", {}),
+        ("weather", {"scenario_group": "weather"}),
+        (cell.scenario, {"instance_kind": "drawn"}),
+    ]
+    for scenario, fields in others:
+        left_out = make_cell(config, scenario, **fields)
+        for _ in range(30):
+            make_trial(left_out, "fail", failure_class="aside")
+    found = diagnose(get_comparison(page.query))
+    assert found is not None
+    assert [(name, count) for name, _, count in found.failures] == [("call_in_tags", 20)]
 
 
 def test_two_bad_providers_make_it_the_models() -> None:

@@ -51,7 +51,7 @@ class Needed:
 class Comparison:
     """`how` is paired or stratified. `whole` answers the question asked, alone; `rows` are one family of comparisons,
     `beside` is another. `noise` is how far apart, as a fraction, equal sides of this size come to lie in
-    95 of 100 comparisons. `shared_trials` are on both sides: then nothing is compared."""
+    95 of 100 comparisons. `shared_trials` are on both sides: then nothing is compared. `trials` are those compared."""
 
     query: CompareQuery
     names: tuple[str, str]
@@ -66,6 +66,7 @@ class Comparison:
     beside: Beside
     warnings: tuple[str, ...]
     shared_trials: int
+    trials: tuple[QuerySet[Trial], QuerySet[Trial]]
 
     @property
     def retries(self) -> tuple[tuple[str, Retries, Retries], ...]:
@@ -96,7 +97,7 @@ def get_comparison(query: CompareQuery) -> Comparison:
     shared = (found[0] & found[1]).count()
     counts = _counts(query, found)
     trials = _shared_trials(counts, found)
-    first, second = (read_side(side) for side in trials)
+    first, second = map(read_side, trials)
     fates = flips(counts)
     how = "paired" if query.how != "stratified" and worth_pairing(counts, fates) else "stratified"
     whole = _compared(counts, counts.keys, how)
@@ -114,16 +115,18 @@ def get_comparison(query: CompareQuery) -> Comparison:
         beside=get_beside(counts, (first, second), trials),
         warnings=warnings(first, second, counts),
         shared_trials=shared,
+        trials=trials,
     )
 
 
-def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> list[QuerySet[Trial]]:
+def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
     """Return the trials of the strata that both sides have, as success counts them; all where they share none."""
-    alike = [side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found]
+    first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found)
     if not counts.keys:
-        return alike
-    lines = [[line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second)]
-    return [side.filter(_counted_in(some)) for side, some in zip(alike, lines, strict=True)]
+        return first, second
+    lines = ([line for key in counts.keys for line in side[key]] for side in (counts.first, counts.second))
+    before, after = map(_counted_in, lines)
+    return first.filter(before), second.filter(after)
 
 
 def _counted_in(lines: Iterable[Line]) -> Q:

@@ -9,7 +9,6 @@ from toolbench.evals.judging.failures import all_classes
 from toolbench.lab.comparisons.compare import Comparison
 from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_query import SIDES
-from toolbench.lab.comparisons.compare_sides import trials_of
 from toolbench.lab.counts.rates import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 
@@ -77,10 +76,10 @@ def _weak(whole: Compared) -> bool:
 
 
 def _failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int], ...]:
+    """Return the commonest classes of the trials that are compared."""
     counts: Counter[str] = Counter()
-    for side in [worse] if worse else SIDES:
-        trials = trials_of(page.query.side(side), demo=page.query.demo).filter(outcome=Trial.Outcome.FAIL)
-        counts.update(trials.values_list("failure_class", flat=True))
+    for trials in [page.trials[SIDES.index(worse)]] if worse else page.trials:
+        counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
     sentences = {row.code: row.sentence for row in all_classes()}
     return tuple((name, sentences.get(name, name), count) for name, count in counts.most_common(3) if name)
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from toolbench.lab.comparisons.compare import Comparison, get_comparison
-from toolbench.lab.comparisons.compare_counts import instances_by_fate
+from toolbench.lab.comparisons.compare_counts import Key, instances_by_fate
 from toolbench.lab.comparisons.compare_diagnosis import Diagnosis, diagnose
-from toolbench.lab.comparisons.compare_query import SIDES, CompareQuery
+from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.comparisons.compare_seeds import seed_remark
-from toolbench.lab.comparisons.compare_sides import trials_of
+from toolbench.lab.comparisons.compare_sides import IDENTITY
 from toolbench.lab.comparisons.noise_floor import NoiseFloor, noise_floors
 from toolbench.lab.models import Trial
 
@@ -47,19 +47,18 @@ def _changed(page: Comparison, fate: str) -> tuple[Changed, ...]:
     wanted = instances_by_fate(page.counts, fate, SHOWN)
     if not wanted:
         return ()
-    places = [(str(key[0]), instance) for key, instance in wanted]
-    first, second = (_trials(page, name, places, failed=(name == "b") == (fate == "regressed")) for name in SIDES)
+    first, second = (_trials(page, side, wanted, failed=(side == 1) == (fate == "regressed")) for side in (0, 1))
     return tuple(
-        Changed(fate, scenario, instance, first[scenario, instance], second[scenario, instance])
-        for scenario, instance in places
-        if (scenario, instance) in first and (scenario, instance) in second
+        Changed(fate, str(key[0]), instance, first[*key, instance], second[*key, instance])
+        for key, instance in wanted
+        if (*key, instance) in first and (*key, instance) in second
     )
 
 
-def _trials(page: Comparison, side: str, places: list[tuple[str, int]], *, failed: bool) -> dict[tuple[str, int], int]:
-    """A trial of each instance, one that failed where the side did."""
-    found = trials_of(page.query.side(side), demo=page.query.demo)
-    found = found.filter(instance_seed__in=[instance for _, instance in places], instance_kind=page.counts.kind)
+def _trials(page: Comparison, side: int, wanted: list[tuple[Key, int]], *, failed: bool) -> dict[Key, int]:
+    """Return a trial of each instance by its stratum and number, one that failed where the side did."""
+    found = page.trials[side].filter(instance_seed__in=[instance for _, instance in wanted])
     outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if failed else [Trial.Outcome.PASS]
-    rows = found.filter(outcome__in=outcomes).values_list("scenario", "instance_seed", "pk")
-    return {(scenario, instance): pk for scenario, instance, pk in rows}
+    stratum = [value for name, value in IDENTITY.items() if name not in page.counts.differing]
+    rows = found.filter(outcome__in=outcomes).values_list("scenario", *stratum, "instance_seed", "pk")
+    return {tuple(key): pk for *key, pk in rows}
