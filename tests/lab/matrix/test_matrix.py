@@ -227,6 +227,52 @@ def test_no_row_is_best_while_intervals_overlap() -> None:
     assert get_matrix(REAL).summary.overlapping == 1
 
 
+def in_version(name: str, version: int, passed: int, *, scenario: str = "happy_path") -> None:
+    cell = make_cell(make_config(make_run(), make_model(name)), scenario, scenario_version=version)
+    make_trials(cell, **{"pass": passed, "fail": 100 - passed})
+
+
+def test_summary_row_of_an_earlier_version_is_not_ranked() -> None:
+    """Version 1 is easier: its row must not be the best, nor overlap with it, nor count as clearing the target."""
+    for name, version, passed in (("a", 1, 100), ("b", 2, 70), ("c", 2, 30), ("d", 10, 0)):
+        in_version(name, version, passed, scenario="other" if name == "d" else "happy_path")
+    matrix = get_matrix(REAL)
+    assert {row.model: row.ranked for row in matrix.rows} == {"a": False, "b": True, "c": True, "d": True}
+    summary = matrix.summary
+    assert (summary.ranked, summary.clears, summary.undecided, summary.below, summary.overlapping) == (3, 0, 0, 3, 0)
+    assert summary.trials == 400
+    (said,) = [warning for warning in matrix.warnings if warning.startswith("Not ranked")]
+    assert said.startswith("Not ranked: 1 row with happy_path version 1, since other rows have a newer version.")
+
+
+def test_summary_newer_version_without_a_trial_unranks_nothing() -> None:
+    in_version("a", 1, 50)
+    tried_later = make_cell(make_config(make_run(), make_model("b")), scenario_version=2)
+    make_trials(tried_later, queued=3, cancelled=1)
+    matrix = get_matrix(REAL)
+    assert [(row.model, row.ranked) for row in matrix.rows] == [("a", True), ("b", False)]
+    assert matrix.summary.ranked == 1
+    assert not any(warning.startswith("Not ranked") for warning in matrix.warnings)
+
+
+def test_summary_published_and_drawn_versions_unrank_no_other_kind() -> None:
+    in_version("a", 1, 50)
+    make_trials(make_cell(make_config(make_run(instance_kind="drawn")), scenario_version=2), **{"pass": 9})
+    assert [row.ranked for row in get_matrix(REAL).rows] == [True, True]
+
+
+def test_summary_control_is_of_the_newest_version_alone() -> None:
+    for name, version, passed in (("a", 1, 0), ("b", 2, 90)):
+        in_version(name, 1, 50)
+        in_version(name, version, passed, scenario="chat_only")
+    matrix = get_matrix(REAL)
+    assert (matrix.summary.control.k, matrix.summary.control.n) == (90, 100)
+    assert matrix.summary.ranked == 2
+    assert any(said.startswith("Not counted in the control") for said in matrix.warnings)
+    unfolded = get_matrix(replace(REAL, metric="control"))
+    assert {row.model: row.ranked for row in unfolded.rows} == {"a": False, "b": True}
+
+
 def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> None:
     run = make_run()
     for name in ("One", "Two"):

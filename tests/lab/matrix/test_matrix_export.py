@@ -39,6 +39,15 @@ def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> No
     assert (row["given_ok"], row["given_of"]) == (15, 20)
 
 
+def test_export_matrix_names_the_version_of_each_scenario(config: RunConfig) -> None:
+    for version in (9, 10):
+        make_trials(make_cell(config, "case-of-a-user", scenario_version=version), **{"pass": 3})
+    table = export_matrix(REAL)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["scenario_versions"] == "case-of-a-user@10 chat_only@1 happy_path@1 long_arguments_guard@1"
+    assert "scenario_versions" in table.brief
+
+
 def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
     cell = make_cell(config)
     make_trial(cell, "pass", call_expected=False, first_token_ms=40.0, missing_calls=1)

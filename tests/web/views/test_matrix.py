@@ -145,3 +145,15 @@ def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> No
         browser_page.goto(path)
         for theme in ("light", "dark"):
             assert browser_page.evaluate(TOO_WIDE, theme) <= 0, (path, theme)
+
+
+def test_page_counts_the_rows_that_are_ranked(owner_client: Client) -> None:
+    """The third row has an earlier version of its scenario."""
+    for name, version in (("a", 2), ("b", 2), ("c", 1)):
+        cell = make_cell(make_config(make_run(), make_model(name)), scenario_version=version)
+        make_trials(cell, **{"pass": 9, "fail": 1})
+    text = owner_client.get("/matrix/").content.decode()
+    assert "2 rows are compared: confirm the best one on new trials." in text
+    assert "no clear winner: 1 other row overlaps with the best" in text
+    assert text.count("scenario version 1 · not ranked") == 1
+    assert "Not ranked: 1 row with happy_path version 1" in text

@@ -1,6 +1,6 @@
 """The matrix: rows are what was asked of which model, sums of cells by configuration. No trial is read for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -17,17 +17,25 @@ from toolbench.lab.counts.scenario_versions import say_left_out
 from toolbench.lab.counts.tallies import pooled, sums
 from toolbench.lab.counts.times import joined
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
-from toolbench.lab.matrix.matrix_rows import ASKED, KEY, LABELS, MatrixRow, row_of
+from toolbench.lab.matrix.matrix_rows import ASKED, KEY, LABELS, MatrixRow, ScenarioSums, row_of
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Against the target: rows that clear it, that are undecided, that lie below. `overlapping` counts the
-    other rows that cannot be told from the best by their intervals; 0 when one row stands alone above the rest."""
+    """The rows against the target and against each other.
+
+    Attributes:
+        ranked: rows that are compared; those with an earlier version of a scenario than other rows are not.
+        clears, undecided, below: ranked rows by where their interval lies from the target.
+        overlapping: other ranked rows that cannot be told from the best by their intervals; 0 when one row stands
+            alone above the rest.
+        control: of the newest version of each control.
+    """
 
     trials: int
+    ranked: int
     clears: int
     undecided: int
     below: int
@@ -62,7 +70,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     query = replace(query, group="" if group == _usual(present) else group)
     published = _published()
     tried = (row_of(lines, query, group, published) for lines in _grouped(found))
-    rows = _marked(_with_versions([row for row in tried if row is not None]))
+    rows = _marked(_with_versions([row for row in tried if row is not None], METRICS[query.metric]))
     same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
     return Matrix(
         query=query,
@@ -136,12 +144,13 @@ def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return list(groups.values())
 
 
-def _with_versions(rows: list[MatrixRow]) -> list[MatrixRow]:
+def _with_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Name the versions of scenarios that are in view in more than one version of the same kind of instance."""
     seen: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         for one in row.scenarios:
             seen.setdefault((row.asked["instance_kind"], one.scenario), set()).add(one.version)
+    newest = _newest_tried(rows)
     return [
         replace(
             row,
@@ -150,9 +159,34 @@ def _with_versions(rows: list[MatrixRow]) -> list[MatrixRow]:
                     {one.version for one in row.scenarios if len(seen[row.asked["instance_kind"], one.scenario]) > 1}
                 )
             ),
+            outdated=tuple(
+                f"{one.scenario} version {one.version}"
+                for one in _outdated(row, newest)
+                if one.control == metric.of_control
+            ),
         )
         for row in rows
     ]
+
+
+Newest = Mapping[tuple[str, str], int]
+
+
+def _newest_tried(rows: list[MatrixRow]) -> Newest:
+    """Return the newest version with finished trials of each kind of instance and scenario."""
+    newest: dict[tuple[str, str], int] = {}
+    for row in rows:
+        for one in row.scenarios:
+            if one.tally.tried:
+                place = row.asked["instance_kind"], one.scenario
+                newest[place] = max(one.version, newest.get(place, one.version))
+    return newest
+
+
+def _outdated(row: MatrixRow, newest: Newest) -> list[ScenarioSums]:
+    """Return the scenarios with finished trials of which another row tried a newer version."""
+    kind = row.asked["instance_kind"]
+    return [one for one in row.scenarios if one.tally.tried and one.version < newest[kind, one.scenario]]
 
 
 def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
@@ -162,17 +196,20 @@ def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
 
 
 def _summary(rows: list[MatrixRow]) -> Summary:
-    judged = [row.rate for row in rows if row.rate and row.rate.n and row.applicable]
+    ranked, newest = [row for row in rows if row.ranked], _newest_tried(rows)
+    judged = [row.rate for row in ranked if row.rate]
     against = [rate.against for rate in judged]
     best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
     near = sum(rate.withheld or rate.high >= best for rate in judged)
+    controls = (one.tally for row in rows for one in row.scenarios if one.control and one not in _outdated(row, newest))
     return Summary(
         trials=sum(row.tally.done + row.control.done for row in rows),
+        ranked=len(ranked),
         clears=against.count("clears"),
         undecided=against.count("open"),
         below=against.count("below"),
         overlapping=max(near - 1, 0),
-        control=pooled(row.control for row in rows).given_an_answer(),
+        control=pooled(controls).given_an_answer(),
         infra=sum(row.tally.infra for row in rows),
     )
 
@@ -201,8 +238,13 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
     set_aside = sum(row.tally.set_aside + row.control.set_aside for row in rows)
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     earlier = [token for row in rows for token in row.trials.without.split(",") if token]
+    outdated, newest = [row.outdated for row in rows if row.outdated], _newest_tried(rows)
+    controls = [one for row in rows for one in _outdated(row, newest) if one.control]
+    old_controls = ", ".join(sorted({f"{one.scenario} version {one.version}" for one in controls}))
     found = {
         say_left_out(earlier): bool(earlier),
+        _say_unranked(outdated): bool(outdated),
+        f"Not counted in the control, since other rows have a newer version: {old_controls}.": bool(old_controls),
         "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
         "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
@@ -213,3 +255,11 @@ def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, 
         "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
     }
     return tuple(sentence for sentence, holds in found.items() if holds)
+
+
+def _say_unranked(outdated: Sequence[Sequence[str]]) -> str:
+    named = ", ".join(sorted({one for some in outdated for one in some}))
+    return (
+        f"Not ranked: {len(outdated)} row{'s' if len(outdated) > 1 else ''} with {named}, since other rows have a "
+        "newer version. Versions are different tasks."
+    )

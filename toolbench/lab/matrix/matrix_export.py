@@ -42,6 +42,7 @@ OURS = (
     "prompt_version",
     "runs",
     "trials",
+    "scenario_versions",
 )
 FIGURES = {
     "p50": "p50_ms",
@@ -124,6 +125,7 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
         row.prompt,
         " ".join(map(str, row.run_ids)),
         tally.done,
+        " ".join(sorted(f"{one.scenario}@{one.version}" for one in row.scenarios)),
         *(value for metric in METRICS.values() for value in _values(metric, row)),
         tally.infra,
         tally.not_applicable,

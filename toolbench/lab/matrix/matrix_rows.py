@@ -60,6 +60,7 @@ class MatrixRow:
     trials: TrialFilter  # those behind the dots
     prompt: str | None = None
     versions: tuple[int, ...] = ()  # of its scenarios, where other versions of them are in view too
+    outdated: tuple[str, ...] = ()  # scenarios, each with its version, of which another row tried a newer one
 
     @property
     def tally(self) -> Tally:
@@ -86,6 +87,12 @@ class MatrixRow:
     @property
     def applicable(self) -> bool:
         return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the row is compared with the others: it has a value, of the newest version of each scenario."""
+        has_value = bool(self.rate.n) if self.rate else self.value.is_known
+        return self.applicable and has_value and not self.outdated
 
     @property
     def failed_in(self) -> str:
