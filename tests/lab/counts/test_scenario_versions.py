@@ -13,7 +13,7 @@ from toolbench.evals.causes.wire_causes import taxonomy_version
 from toolbench.evals.deciding.qualifying import Rule, stand
 from toolbench.lab.comparisons.compare import get_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
-from toolbench.lab.counts.scenario_versions import find_others, is_tokens, split_newest, without_q
+from toolbench.lab.counts.scenario_versions import find_others_by_model, is_tokens, split_newest, without_q
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.failures.failures_page import get_failures
@@ -122,10 +122,29 @@ def test_failures_heat_map_counts_only_the_newest_version() -> None:
     assert "happy_path version 1" in page.versions_left_out
 
 
-def test_find_others_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
+def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Client) -> None:
+    """Model a tried versions 1 and 2, model b version 1 alone, model c version 3 alone and another scenario."""
+    failures = (("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3))
+    for model, version in failures:
+        cell = make_cell(make_config(make_run(), make_model(model)), scenario_version=version)
+        make_trial(cell, "fail", cause="no_call", taxonomy=taxonomy_version())
+    recompute_all()
+    page = get_failures(FailuresQuery())
+    (row,) = page.rows
+    cells = {column.model: cell for column, cell in zip(page.columns, row.cells, strict=True) if cell}
+    assert {model: (one.rate.k, one.rate.n) for model, one in cells.items()} == {"a": (1, 1), "b": (3, 3), "c": (1, 1)}
+    assert {model: behind(one.query) for model, one in cells.items()} == {"a": 1, "b": 3, "c": 1}
+    versions = {column.model: column.versions for column in page.columns}
+    assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
+    assert (row.count, behind(row.query)) == (1, 1)
+    assert "Example · 3 · happy_path version 1<" in owner_client.get("/failures/").content.decode()
+    assert "“All” leaves it out" in page.versions_left_out
+
+
+def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
     recompute_all()
-    others = find_others(Cell.objects.all())
+    others, _ = find_others_by_model(Cell.objects.all())
     assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
     kept = Cell.objects.filter(without_q(others[0].token))
     assert (kept.count(), published in kept) == (4, True)

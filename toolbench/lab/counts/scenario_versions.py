@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Q, QuerySet, Sum
@@ -9,9 +10,9 @@ from django.db.models import Q, QuerySet, Sum
 from toolbench.lab.models import Cell
 
 Lines = list[dict[str, Any]]
-
-
 FINISHED = ("passed", "failed", "infra")
+MODEL = ("config__provider_name", "config__model_name")
+ModelKey = tuple[str, str]  # provider and model
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,15 @@ class OtherVersion:
     def token(self) -> str:
         """Return what names the scenario's version and its kind of instance in an address."""
         return f"{self.scenario}@{self.version}:{self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersions:
+    """The versions of one model. `left_out` are those of which it tried a newer one itself; `behind` are counted though
+    another model tried a newer one."""
+
+    left_out: tuple[OtherVersion, ...]
+    behind: tuple[OtherVersion, ...]
 
 
 def has_finished(line: Mapping[str, Any]) -> bool:
@@ -49,15 +59,42 @@ def split_newest(lines: Lines) -> tuple[Lines, Lines]:
     return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]][1]]
 
 
-def find_others(cells: QuerySet[Cell]) -> tuple[OtherVersion, ...]:
-    """Return what of these cells is in another version than the newest tried of its scenario and kind. One query."""
-    grouped = cells.order_by().values("scenario", "instance_kind", "scenario_version")
-    lines: Lines = [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED})]
-    found: list[OtherVersion] = []
-    for kind in sorted({line["instance_kind"] for line in lines}):
-        _, others = split_newest([line for line in lines if line["instance_kind"] == kind])
-        found += [OtherVersion(line["scenario"], line["scenario_version"], kind) for line in others]
-    return tuple(sorted(found, key=lambda one: (one.scenario, one.version, one.kind)))
+def find_others_by_model(cells: QuerySet[Cell]) -> tuple[tuple[OtherVersion, ...], Mapping[ModelKey, ModelVersions]]:
+    """Return what of these cells is in another version than the newest tried of its scenario and kind. One query.
+
+    Returns:
+        The versions over all models, and the same of each provider and model taken by itself.
+    """
+    lines = _by_version(cells, *MODEL)
+    overall = _split(lines)[1]
+    by_model: dict[ModelKey, Lines] = {}
+    for line in lines:
+        by_model.setdefault((line[MODEL[0]], line[MODEL[1]]), []).append(line)
+    found: dict[ModelKey, ModelVersions] = {}
+    for key, own in by_model.items():
+        counted, others = _split(own)
+        found[key] = ModelVersions(others, tuple(one for one in counted if one in overall))
+    return overall, found
+
+
+def _by_version(cells: QuerySet[Cell], *keys: str) -> Lines:
+    grouped = cells.order_by().values(*keys, "scenario", "instance_kind", "scenario_version")
+    return [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED})]
+
+
+def _split(lines: Lines) -> tuple[tuple[OtherVersion, ...], tuple[OtherVersion, ...]]:
+    """Return the versions that are counted and have finished trials, and the others, each kind by itself."""
+    counted, others = set[OtherVersion](), set[OtherVersion]()
+    for kind in {line["instance_kind"] for line in lines}:
+        newest, earlier = split_newest([line for line in lines if line["instance_kind"] == kind])
+        counted |= {_version(line) for line in newest if has_finished(line)}
+        others |= {_version(line) for line in earlier}
+    in_order = attrgetter("scenario", "version", "kind")
+    return tuple(sorted(counted, key=in_order)), tuple(sorted(others, key=in_order))
+
+
+def _version(line: Mapping[str, Any]) -> OtherVersion:
+    return OtherVersion(line["scenario"], line["scenario_version"], line["instance_kind"])
 
 
 def say_left_out(versions: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 Read from indexed columns; what a trial showed beside its cause only for one run. All counts are of trials that one
 version of the table of causes has looked at."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,14 @@ from django.db.models import Count, F, Min, Q, QuerySet, Sum
 from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
 from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.counts.rates import Rate, rate_of
-from toolbench.lab.counts.scenario_versions import find_others, say_left_out, without_q
+from toolbench.lab.counts.scenario_versions import (
+    MODEL,
+    ModelKey,
+    ModelVersions,
+    find_others_by_model,
+    say_left_out,
+    without_q,
+)
 from toolbench.lab.failures.failures_query import FailuresQuery
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.runs_to_choose import runs_to_choose
@@ -38,10 +45,17 @@ GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """One model. `versions` are those of scenarios of which only other models tried a newer one."""
+
     provider: str
     model: str
     tried: int
     stopping: Stopping
+    versions: tuple[str, ...]
+
+    @property
+    def key(self) -> ModelKey:
+        return self.provider, self.model
 
     @property
     def name(self) -> str:
@@ -60,6 +74,8 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
+    """`count` is of the newest version of each scenario; a cell is of the newest that its model tried."""
+
     cause: WireCause
     count: int
     query: str
@@ -134,7 +150,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
         newest=taxonomy_version(),
         other_versions=looks.others,
         can_reclassify=looks.own > 0,
-        versions_left_out=say_left_out(looks.without.split(",") if looks.without else ()),
+        versions_left_out=_say_versions(looks, columns),
     )
 
 
@@ -142,12 +158,26 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 class _Looks:
     """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
     newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
-    reaches, `without` the scenario versions that the heat-map leaves out."""
+    reaches, `without` the scenario versions that are not the newest of all models, `models` those of each model."""
 
     version: int
     others: int
     own: int
     without: str
+    models: Mapping[ModelKey, ModelVersions]
+
+    def without_of(self, key: ModelKey) -> str:
+        """Return the tokens of the versions that a model's column leaves out: it tried newer ones itself."""
+        return ",".join(one.token for one in self.models[key].left_out) if key in self.models else ""
+
+    @property
+    def counted(self) -> Q:
+        """Return the condition of what columns count, on rows that bear a scenario and a configuration."""
+        found = Q()
+        for key in self.models:
+            if tokens := self.without_of(key):
+                found &= ~(Q(**dict(zip(MODEL, key, strict=True))) & ~without_q(tokens))
+        return found
 
     @classmethod
     def of(cls, query: FailuresQuery) -> "_Looks":
@@ -158,7 +188,8 @@ class _Looks:
         shown = now if now in seen or not seen else max(seen)
         others = sum(count for version, _, count in lines if version != shown)
         own = sum(count for version, imported, count in lines if version != now and not imported)
-        return cls(shown, others, own, ",".join(one.token for one in find_others(_cells(query))))
+        overall, models = find_others_by_model(_cells(query))
+        return cls(shown, others, own, ",".join(one.token for one in overall), models)
 
 
 def _cells(query: FailuresQuery) -> QuerySet[Cell]:
@@ -176,23 +207,40 @@ def _own(query: FailuresQuery) -> dict[str, bool]:
     return {"run__simulated": query.scope == "demo", "run__imported": False}
 
 
-Counts = Mapping[tuple[str, str], Mapping[str, int]]
+def _say_versions(looks: _Looks, columns: Sequence[Column]) -> str:
+    said = say_left_out(looks.without.split(",") if looks.without else ())
+    if any(column.versions for column in columns):
+        said += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
+    return said
+
+
+Counts = Mapping[ModelKey, Mapping[str, int]]
 
 
 def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
     """Trials by (provider, model) and code."""
-    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version), query)
-    lines = grouped.values_list("config__provider_name", "config__model_name", "cause").annotate(count=Count("pk"))
-    found: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
+    lines = grouped.values_list(*MODEL, "cause").annotate(count=Count("pk"))
+    found: dict[ModelKey, dict[str, int]] = defaultdict(dict)
     for provider, model, cause, count in lines:
         found[(provider, model)][cause] = count
     return found
 
 
+def _totals(query: FailuresQuery, counts: Counts, looks: _Looks) -> Mapping[str, int]:
+    """Return the trials by code in the newest version of each scenario. No query unless a model has another version."""
+    if not any(one.behind for one in looks.models.values()):
+        found = Counter[str]()
+        for of_model in counts.values():
+            found.update(of_model)
+        return found
+    trials = Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version)
+    return dict(_in_scope(trials, query).values_list("cause").annotate(count=Count("pk")))
+
+
 def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple[Column, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
-    cells = _cells(query).filter(without_q(looks.without))
-    lines = cells.values_list("config__provider_name", "config__model_name")
+    lines = _cells(query).filter(looks.counted).values_list(*MODEL)
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
     tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
     if looks.others:
@@ -200,34 +248,35 @@ def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple
         tried = {key: (looked_at.get(key, 0), stopping) for key, (_, stopping) in tried.items()}
     worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
     shown = worst[:MOST_MODELS]
-    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED))) for key in shown)
+    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED)), looks) for key in shown)
     return tuple(columns), len(worst) - len(shown)
 
 
-def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[tuple[str, str], int]:
+def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[ModelKey, int]:
     """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
     ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
-    tried = Trial.objects.filter(ended, without_q(looks.without))
-    lines = _in_scope(tried, query).values_list("config__provider_name", "config__model_name")
+    lines = _in_scope(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL)
     return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
 
-def _column(key: tuple[str, str], failed: int, tried: int, stopping: Stopping) -> Column:
+def _column(key: ModelKey, failed: int, tried: int, stopping: Stopping, looks: _Looks) -> Column:
     """Counts of cells follow those of trials: what failed was tried."""
-    return Column(*key, max(tried, failed), stopping)
+    behind = looks.models[key].behind if key in looks.models else ()
+    versions = tuple(dict.fromkeys(f"{one.scenario} version {one.version}" for one in behind))
+    return Column(*key, max(tried, failed), stopping, versions)
 
 
 def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts, looks: _Looks) -> tuple[HeatRow, ...]:
     """In the table's order, only causes that occurred."""
-    rows = []
+    rows, totals = [], _totals(query, counts, looks)
     for code, cause in all_causes().items():
-        total = sum(found.get(code, 0) for found in counts.values())
-        if total:
-            behind = partial(_behind, query, cause=code, cause_version=looks.version, without=looks.without)
+        if any(code in found for found in counts.values()):
+            behind = partial(_behind, query, cause=code, cause_version=looks.version)
             cells = tuple(
-                _cell(column, counts[(column.provider, column.model)].get(code, 0), behind) for column in columns
+                _cell(column, counts[column.key].get(code, 0), partial(behind, without=looks.without_of(column.key)))
+                for column in columns
             )
-            rows.append(HeatRow(cause, total, behind(), cells))
+            rows.append(HeatRow(cause, totals.get(code, 0), behind(without=looks.without), cells))
     return tuple(rows)
 
 
