@@ -1,6 +1,8 @@
 """The list of runs adds up what each has."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.factories import (
     make_cell,
@@ -70,3 +72,13 @@ def test_run_list_times_leave_out_controls_and_the_local_model() -> None:
     recompute_all()
     line = get_runs("own")[0]
     assert (line.p50, line.p95) == (None, None)
+
+
+def test_run_list_reads_no_times_to_the_first_token() -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 2})
+    with CaptureQueriesContext(connection) as queries:
+        (line,) = get_runs("own")
+    assert line.p50 is not None
+    read = [query["sql"] for query in queries]
+    assert any("durations" in sql for sql in read)
+    assert not any("first_tokens" in sql for sql in read)

@@ -50,14 +50,19 @@ class Joined(Aggregate):
     output_field = BinaryField()
 
 
-def joined() -> dict[str, Aggregate]:
-    """Return what a grouped query over cells is annotated with, for `times_of` to read."""
-    return {"all_durations": Joined("times__durations"), "all_first_tokens": Joined("times__first_tokens")}
+def joined(*, first_tokens: bool = True) -> dict[str, Aggregate]:
+    """Return what a grouped query over cells is annotated with, for `times_of` to read.
+
+    Args:
+        first_tokens: False leaves the times to the first token out; `times_of` then gives none.
+    """
+    found: dict[str, Aggregate] = {"all_durations": Joined("times__durations")}
+    return found | ({"all_first_tokens": Joined("times__first_tokens")} if first_tokens else {})
 
 
 def times_of(line: Mapping[str, Any]) -> Times:
     """Return the times of one line of such a query."""
-    return Times(bytes(line["all_durations"] or b""), bytes(line["all_first_tokens"] or b""))
+    return Times(bytes(line["all_durations"] or b""), bytes(line.get("all_first_tokens") or b""))
 
 
 def cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:

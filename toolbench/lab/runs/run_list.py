@@ -56,7 +56,7 @@ def _times(runs: Iterable[Run]) -> dict[int, list[Times]]:
     """Those of each run by configuration and group of scenarios."""
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
     found: dict[int, list[Times]] = defaultdict(list)
-    for line in tools.order_by().values("run_id", "config_id", "scenario_group").annotate(**joined()):
+    for line in tools.order_by().values("run_id", "config_id", "scenario_group").annotate(**joined(first_tokens=False)):
         found[line["run_id"]].append(times_of(line))
     return found
 
