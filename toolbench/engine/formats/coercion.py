@@ -64,7 +64,7 @@ def typed_items(text: str, tool: str, name: str, known: Known) -> list[Any]:
     return [value_by(text, part_of(known.parameter(tool, name), "", root), root, known)]
 
 
-def listed_items(name: str, value: Any) -> list[Any]:
+def listed_items(value: Any) -> list[Any]:
     """Return the items that a value gives which has its type already."""
     return value if isinstance(value, list) else [value]
 

@@ -128,7 +128,7 @@ def _arguments(text: str, tool: str, known: Known, notes: set[str]) -> dict[str,
 
 def _by_name(pairs: Sequence[tuple[str, Any]], tool: str, known: Known, notes: set[str]) -> dict[str, Any]:
     lists = partial(is_list, tool, known=known)
-    return together(pairs, lambda name, value: value, listed_items, lists, notes)
+    return together(pairs, lambda name, value: value, lambda name, value: listed_items(value), lists, notes)
 
 
 def _pairs(parts: list[str], tool: str, known: Known) -> Iterator[tuple[str, Any]]:

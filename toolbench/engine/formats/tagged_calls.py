@@ -71,7 +71,7 @@ class Tagged:
                 for found, end in zip(opened, ends, strict=True)
             ),
             lambda key, one: self._value(tool, *one, known, typed_value),
-            lambda key, one: listed_items(key, self._value(tool, *one, known, typed_items)),
+            lambda key, one: listed_items(self._value(tool, *one, known, typed_items)),
             lambda key: is_list(tool, key, known),
             notes,
         )

@@ -62,7 +62,7 @@ def _attributes(found: re.Match[str]) -> Mapping[str, str]:
 def _by_name(
     values: Sequence[tuple[str, Any]], notes: set[str], lists: Callable[[str], bool] = lambda name: False
 ) -> dict[str, Any]:
-    return together(values, lambda name, value: value, listed_items, lists, notes)
+    return together(values, lambda name, value: value, lambda name, value: listed_items(value), lists, notes)
 
 
 def _values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[tuple[str, Any]], int]:
