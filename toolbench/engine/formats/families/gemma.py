@@ -20,7 +20,7 @@ from toolbench.engine.formats.writing import enclosed, python_call, spaced_json
 from toolbench.engine.messages import JsonObject
 
 _HEADING = re.compile(r"\s*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*(?=\{)")
-_STRING_OR_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<before>[{,]\s*)(?P<key>[^\s{}\[\]:,"\']+)\s*:', re.DOTALL)
+_STRING_OR_KEY = re.compile(r'\\.|"(?:[^"\\]|\\.)*+"|(?P<before>[{,]\s*)(?P<key>[^\s{}\[\]:,"\']+)\s*:', re.DOTALL)
 _OPEN_QUOTE = re.compile(r"'(?P<text>[^']*)\Z")
 _ANY_CODE, _TOOL_CODE = re.compile(r"(?:tool_code|python|tool_call)?\s*"), re.compile(r"tool_code\s*")
 
@@ -35,12 +35,20 @@ class GemmaCalls:
         reading = self._strict(body, cut=cut)
         if not reading.problem or cut:
             return reading
-        repaired = repaired_calls(body, self.quote, known)
+        repaired = repaired_calls(body, self.quote, known, self._whole)
         return Reading(repaired, notes=("delimiter_missing",)) if repaired else reading
+
+    def _whole(self, body: str) -> tuple[FoundCall, ...]:
+        """Return the calls of a block in which nothing is wrong; none of any other."""
+        reading = self._strict(body, cut=False)
+        return () if reading.problem else reading.calls
 
     def _strict(self, body: str, *, cut: bool) -> Reading:
         calls: list[FoundCall] = []
-        text, at = _json_like(body.split(self.quote)), 0
+        parts = body.split(self.quote)
+        if not cut and any(not part.strip() for part in parts[2:-1:2]):
+            return Reading(problem="call_unreadable")  # Python would join two texts with nothing between them
+        text, at = _json_like(parts), 0
         while named := _HEADING.match(text, at):
             end = value_end(text, named.end())
             arguments = _object(text[named.end() : end]) if end is not None else None

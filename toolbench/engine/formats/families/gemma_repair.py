@@ -1,134 +1,154 @@
-"""Calls of Gemma whose texts lack a delimiter, or hold one inside, read by what stands around it."""
+"""Calls of Gemma whose texts lack a delimiter, where only one reading is possible.
+
+A wrong value is worse than a call that cannot be read, so a repair is refused as soon as a boundary is in doubt."""
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice, pairwise
 
 from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.coercion import kinds_of, value_by
+from toolbench.engine.formats.coercion import kinds_of
 from toolbench.engine.formats.definition import FoundCall
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.values import Known
 
-DEEPEST = 32
-LONGEST = 16_384  # characters of a block that are looked through
-WORD = 64  # characters of a value without a delimiter that may be a number or another word of JSON
-KEY = 256  # characters in which a key before a delimiter is looked for
-_HEADING = re.compile(r"[\s,]*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*\{")
-_KEY = re.compile(r"[\s,]*(?P<key>[\w.-]+)\s*:\s*")
-_NEXT_KEY = re.compile(r",\s*[\w.-]+\s*:")
-_KEY_BEFORE = re.compile(r",\s*[\w.-]+\s*:\s*\Z")
-_GAP = re.compile(r"[\s,]*")
-_ENDING = re.compile(r"\s*(?:[,}\]]|\Z)")
-_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
+LONGEST = 16_384  # characters of a block that is repaired
+MOST = 64  # places at which a delimiter may be missing
+_HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*\{")
+_OPENING = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
+_CLOSING = re.compile(r"[,}\]]")
+_NEXT_KEY = re.compile(r",\s{0,8}(?P<key>[\w.-]{1,128})\s{0,8}:")
+_BARE = re.compile(
+    r"(?<=[{,])(?P<key>[\w.-]{1,128}):(?P<value>[^\s,:{}\[\]\"'<|][^,:{}\[\]\"'<|\n]*+)"
+    r"(?=,(?P<next>[\w.-]{1,128}):|\})"
+)
+_QUOTATION = 2  # stray delimiters that enclose a quotation
+
+Strict = Callable[[str], tuple[FoundCall, ...]]
 
 
-def repaired_calls(body: str, quote: str, known: Known) -> tuple[FoundCall, ...]:
-    """Return the calls of a whole block; none where a part of it cannot be understood, or it is too long."""
-    if len(body) > LONGEST:
+def repaired_calls(body: str, quote: str, known: Known, strict: Strict) -> tuple[FoundCall, ...]:
+    """Return the calls of a block with a missing or stray delimiter.
+
+    Args:
+        strict: reads a block that lacks nothing; it returns no calls where the block cannot be read.
+
+    Returns:
+        The calls of the only possible reading; none where there are several, or the block is too long.
+    """
+    parts = body.split(quote)
+    if len(body) > LONGEST or any(part in text for text in parts for part in _fragments(quote)):
         return ()
-    calls: list[FoundCall] = []
-    at = 0
-    try:
-        while named := _HEADING.match(body, at):
-            arguments, at = _Values(body, quote, named["name"], known).members(named.end(), 0)
-            calls.append(FoundCall(named["name"], arguments))
-    except BadJson:
-        return ()
-    return () if body[at:].strip(" \n,") else tuple(calls)
+    if len(parts) % 2:
+        return strict(_with_quotation(parts, quote) or _with_bare_texts(parts, quote, known))
+    readings: list[tuple[FoundCall, ...]] = []
+    certain = True
+    places = list(islice(_places(body, quote, _properties(body, known)), MOST + 1))
+    for place in places if len(places) <= MOST else ():
+        calls = strict(body[: place.at] + quote + body[place.at :])
+        if calls and calls not in readings:
+            readings.append(calls)
+            certain = certain and place.certain
+    return readings[0] if len(readings) == 1 and certain else ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """Reads the values in `text`; each method returns a value and the place behind it, or raises BadJson."""
+class _Place:
+    """A place at which a delimiter may be missing. One that is not `certain` only makes others doubtful."""
 
-    text: str
-    quote: str
-    tool: str
-    known: Known
+    at: int
+    certain: bool
 
-    def members(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        """Read keys and values up to the closing brace; `at` is behind the opening one."""
-        values: dict[str, Any] = {}
-        while found := _KEY.match(self.text, at):
-            if found["key"] in values:
-                raise BadJson("repeated_key", "a key that is given twice")
-            schema = self.known.parameter(self.tool, found["key"]) if depth == 0 else None
-            values[found["key"]], at = self._value(found.end(), depth, schema, in_list=False)
-        return values, self._closed(at, "}")
 
-    def _items(self, at: int, depth: int) -> tuple[list[Any], int]:
-        values: list[Any] = []
-        while (at := self._behind_gap(at)) < len(self.text) and self.text[at] not in "]}":
-            value, at = self._value(at, depth, None, in_list=True)
-            values.append(value)
-        return values, self._closed(at, "]")
+def _fragments(quote: str) -> set[str]:
+    """Return the delimiter with one character missing."""
+    return {quote[:at] + quote[at + 1 :] for at in range(len(quote))}
 
-    def _closed(self, at: int, sign: str) -> int:
-        at = self._behind_gap(at)
-        if self.text[at : at + 1] != sign:
-            raise BadJson("not_closed", "a value is not closed")
-        return at + 1
 
-    def _behind_gap(self, at: int) -> int:
-        gap = _GAP.match(self.text, at)
-        return gap.end() if gap else at
+def _properties(body: str, known: Known) -> set[str] | None:
+    """Return the parameters of the tools that are called; None where one of them is not known."""
+    found: set[str] = set()
+    for named in _HEADING.finditer(body):
+        properties = known.schemas.get(named["name"], {}).get("properties")
+        if not isinstance(properties, dict):
+            return None
+        found |= set(properties)
+    return found
 
-    def _value(self, at: int, depth: int, schema: object, *, in_list: bool) -> tuple[Any, int]:
-        if depth > DEEPEST:
-            raise BadJson("too_deep", "nested too deeply")
-        if self.text.startswith(self.quote, at):
-            return self._delimited(at + len(self.quote), in_list=in_list)
-        if self.text[at : at + 1] == "{":
-            return self.members(at + 1, depth + 1)
-        if self.text[at : at + 1] == "[":
-            return self._items(at + 1, depth + 1)
-        quoted = _QUOTED.match(self.text, at)
-        if quoted and _ENDING.match(self.text, quoted.end()):
-            return read_value(quoted.group()), quoted.end()
-        return self._bare(at, schema, in_list=in_list)
 
-    def _delimited(self, at: int, *, in_list: bool) -> tuple[str, int]:
-        """Read a text from behind its first delimiter. The one that ends it has a comma or bracket behind it; one
-        with a key before it begins the next text, so that the end of this one is missing; any other is a quotation
-        mark of the text."""
-        found = self.text.find(self.quote, at)
-        while found >= 0:
-            behind = found + len(self.quote)
-            if _ENDING.match(self.text, behind):
-                return self._plain(at, found), behind
-            opened = _KEY_BEFORE.search(self.text, max(at, found - KEY), found)
-            if opened and not in_list:
-                return self._plain(at, opened.start()), opened.start()
-            found = self.text.find(self.quote, behind)
-        end = self._bare_end(at, in_list=in_list)
-        return self._plain(at, end), end
+def _places(body: str, quote: str, properties: set[str] | None) -> Iterator[_Place]:
+    """Yield the places that give a text without the beginning of another known parameter in it."""
+    marks = [found.start() for found in re.finditer(re.escape(quote), body)]
+    bounds = zip([0, *(mark + len(quote) for mark in marks)], [*marks, len(body)], strict=True)
+    for number, (start, end) in enumerate(bounds):
+        segment = body[start:end]
+        if number < len(marks):
+            first = max(_begun(segment, properties), default=-1)  # a text may not begin in front of it
+            for found in _OPENING.finditer(segment):
+                if found.end() > first:
+                    text, is_value = segment[found.end() :], found.group().endswith(":")
+                    yield _Place(start + found.end(), is_value and _is_certain(text, properties))
+        if number:
+            in_list = body[: start - len(quote)].rstrip()[-1:] in ("[", ",")
+            yield from _ends(segment, start, properties, in_list=in_list)
 
-    def _bare(self, at: int, schema: object, *, in_list: bool) -> tuple[Any, int]:
-        """Read a value without a delimiter before it; where one ends it, it is a text."""
-        end = self._bare_end(at, in_list=in_list)
-        found = self.text.find(self.quote, at)
-        if found >= 0 and (found <= end or not _NEXT_KEY.search(self.text, at, found)):
-            behind = found + len(self.quote)
-            if not _ENDING.match(self.text, behind) or (in_list and self.text.find(",", at, found) >= 0):
-                raise BadJson("no_value", "a text begins in the middle of a value")
-            return self._plain(at, found), behind
-        written = self.text[at:end].strip()
-        if not written:
-            raise BadJson("no_value", "a key without a value")
-        if kinds_of(schema, root := self.known.schemas.get(self.tool, {})):
-            return value_by(written, schema, root, self.known), end
-        try:
-            return (read_value(written) if len(written) <= WORD else written), end
-        except BadJson:
-            return written, end
 
-    def _bare_end(self, at: int, *, in_list: bool) -> int:
-        """The place of the next key, or of the bracket that closes what the value stands in."""
-        following = None if in_list else _NEXT_KEY.search(self.text, at)
-        stop = following.start() if following else len(self.text)
-        signs = "],}" if in_list else "}"
-        return next((place for place in range(at, stop) if self.text[place] in signs), stop)
+def _ends(segment: str, start: int, properties: set[str] | None, *, in_list: bool) -> Iterator[_Place]:
+    """Yield the places at which the text that begins a segment may end."""
+    last = min(_begun(segment, properties), default=len(segment))
+    for found in _CLOSING.finditer(segment):
+        if found.start() > last:
+            return
+        text, following = segment[: found.start()], _NEXT_KEY.match(segment, found.start())
+        unknown = following is not None and properties is not None and following["key"] not in properties
+        is_certain = not unknown and not (in_list and "," in text) and _is_certain(text, properties)
+        yield _Place(start + found.start(), is_certain)
 
-    def _plain(self, start: int, end: int) -> str:
-        return self.text[start:end].replace(self.quote, '"')
+
+def _begun(segment: str, properties: set[str] | None) -> list[int]:
+    """Return where known parameters begin in a segment."""
+    return [found.start() for found in _NEXT_KEY.finditer(segment) if found["key"] in (properties or ())]
+
+
+def _is_certain(text: str, properties: set[str] | None) -> bool:
+    """Return whether a text has no blank at an end and, without a schema, nothing like a key in it."""
+    return text == text.strip() and (properties is not None or _NEXT_KEY.search(text) is None)
+
+
+def _with_quotation(parts: list[str], quote: str) -> str:
+    """Return the block with its stray delimiters, which must be two in one text, as quotation marks; "" if not so."""
+    stray = [
+        place
+        for place, (before, behind) in enumerate(pairwise(parts))
+        if before and behind and before.rstrip()[-1:] not in (":", "[", ",", "") and behind.lstrip()[:1] not in ",}]"
+    ]
+    if len(stray) != _QUOTATION or stray[1] != stray[0] + 1:
+        return ""
+    first, second = stray
+    text = '"'.join(parts[first : second + 2])
+    return quote.join([*parts[:first], text, *parts[second + 2 :]])
+
+
+def _with_bare_texts(parts: list[str], quote: str, known: Known) -> str:
+    """Return the block with delimiters around texts that have none, each up to the next known parameter."""
+    named = _HEADING.search(parts[0])
+    tool = named["name"] if named else ""
+
+    def delimited(found: re.Match[str]) -> str:
+        kinds = kinds_of(known.parameter(tool, found["key"]), known.schemas.get(tool, {}))
+        is_text = "string" in kinds and not kinds & {"null", "boolean"}
+        follows = found["next"] is None or known.parameter(tool, found["next"]) is not None
+        if not is_text or not follows or _is_literal(found["value"]):
+            return found[0]
+        return f"{found['key']}:{quote}{found['value']}{quote}"
+
+    return quote.join(part if place % 2 else _BARE.sub(delimited, part) for place, part in enumerate(parts))
+
+
+def _is_literal(written: str) -> bool:
+    try:
+        read_value(written)
+    except BadJson:
+        return False
+    return True
