@@ -65,6 +65,8 @@ class Tagged:
         if leading.strip() or not opened:
             return None if leading.strip() else {}
         ends = [*(found.start() for found in opened[1:]), len(text)]
+        if any(self._has_stray_end(text[found.end() : end]) for found, end in zip(opened, ends, strict=True)):
+            return None
         return together(
             (
                 (self.attribute(found["key"].strip()), (found, text[found.end() : end]))
@@ -76,6 +78,13 @@ class Tagged:
             notes,
         )
 
+    def _has_stray_end(self, value: str) -> bool:
+        """Return whether a value ends twice, the first time where no other value begins: a tag between is lost. An
+        end in the middle of a line is text where values stand on lines of their own."""
+        before = value[: max(value.rfind(self.value_end), 0)]
+        end = f"\n{self.value_end}\n" if self.lines else self.value_end
+        return before.count(end) > sum(1 for _ in self.key.finditer(before))
+
     def _opened(self, tool: str, text: str, known: Known) -> list[re.Match[str]]:
         """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
         schema = known.schemas.get(tool, {}).get("properties")
@@ -83,7 +92,8 @@ class Tagged:
         closed = -1  # the first end of a value at or behind the last opening
         for found in self.key.finditer(text):
             known_key = not isinstance(schema, dict) or self.attribute(found["key"].strip()) in schema
-            if not opened or closed < found.start() or (known_key and not _lacks_tag(found)):
+            lost_both = bool(opened) and _lacks_tag(found) and _lacks_tag(opened[-1])
+            if not opened or closed < found.start() or (known_key and (not _lacks_tag(found) or lost_both)):
                 opened.append(found)
                 if closed < found.end():
                     closed = text.find(self.value_end, found.end())
