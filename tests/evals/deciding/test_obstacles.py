@@ -119,6 +119,41 @@ def test_refused_ones_are_closest_only_where_nothing_is_open() -> None:
     assert "refused comes closest to being the fastest. Passes too" in decide([refused], Rule("fastest")).sentence
 
 
+BEYOND = {
+    "share below the target": measured("beyond", 88, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 100),
+    "p95 over the limit, still open": measured(
+        "beyond", 20, 20, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 18 + [30_000.0] * 2
+    ),
+    "interval below the target": measured("beyond", 50, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 100),
+}
+
+
+@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("name", BEYOND)
+def test_closest_is_one_that_more_trials_would_lift(want: str, name: str) -> None:
+    beyond, hopeful = BEYOND[name], measured("hopeful", 19, 20, cost=DEAR, times=[9000.0] * 20)
+    decision = decide([beyond, hopeful], Rule(want))
+    assert f"hopeful comes closest to being the {GOALS[want]}." in decision.sentence
+    assert "would not lift" not in decision.sentence
+    assert decision.more
+    assert decision.more.standings[0].measured is hopeful
+
+
+@pytest.mark.parametrize("want", WANTS)
+def test_where_no_trials_would_lift_any_it_is_said(want: str) -> None:
+    decision = decide(BEYOND.values(), Rule(want))
+    assert "beyond comes closest to being the" in decision.sentence
+    assert decision.sentence.endswith("would not lift any of the 3 that were tried.")
+    alone = decide([BEYOND["share below the target"]], Rule(want))
+    assert alone.sentence.endswith("More trials at the rates and times seen would not lift it.")
+
+
+def test_a_better_one_that_trials_would_not_lift_is_told_so() -> None:
+    decision = decide([measured("sure", times=[5000.0] * 100), BEYOND["share below the target"]], Rule("fastest"))
+    assert decision.sentence.startswith("Only sure qualifies. beyond would be faster and is not decided yet; at the")
+    assert decision.more is None
+
+
 SCENARIOS = [
     measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)
 ] + [

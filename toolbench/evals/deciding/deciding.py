@@ -76,7 +76,7 @@ class Decision:
 
 
 def decide(measured: Iterable[Measured], rule: Rule) -> Decision:
-    """Qualified ones first, the best of what is wanted first."""
+    """Qualified ones first, the best of what is wanted first; of open ones those first that more trials would lift."""
     standings = tuple(sorted((stand(one, rule) for one in measured), key=lambda one: _place(one, rule)))
     able = [one for one in standings if one.state == "qualified"]
     by_hand = [one for one in standings if one.state == BY_HAND]
@@ -152,8 +152,16 @@ def cost_difference(first: Span, second: Span, *, comparisons: int = 1) -> Span:
     return Span(value, value - reach, value + reach)
 
 
-def _place(standing: Standing, rule: Rule) -> tuple[int, float, float]:
-    return _ORDER.index(standing.state), _value(standing, rule), -standing.low
+def _place(standing: Standing, rule: Rule) -> tuple[int, bool, float, float]:
+    hopeless = standing.state == OPEN and not _would_lift(standing, rule)
+    return _ORDER.index(standing.state), hopeless, _value(standing, rule), -standing.low
+
+
+def _would_lift(standing: Standing, rule: Rule) -> bool:
+    """Return whether more trials, at the rate and the times seen, would let an open one qualify."""
+    limit, p95 = rule.within_ms, standing.p95
+    in_time = limit is None or p95 is None or p95.value <= limit
+    return standing.state == OPEN and standing.lacking is not None and in_time
 
 
 def _value(standing: Standing, rule: Rule) -> float:
@@ -203,7 +211,7 @@ def _overlap(leader: tuple[Standing, Span], rival: tuple[Standing, Span]) -> tup
 
 def _nobody(standings: tuple[Standing, ...], rule: Rule) -> tuple[str, More | None]:
     """The best candidate for what is wanted, what it lacks, and the trials that would tell: `standings` begin with
-    those that are open, the best first."""
+    those that are open, the best first, and of these with the ones that more trials would lift."""
     begun = "No clear winner: no configuration qualifies."
     tried = [one for one in standings if one.measured.tried]
     if not tried:
@@ -213,6 +221,9 @@ def _nobody(standings: tuple[Standing, ...], rule: Rule) -> tuple[str, More | No
     if rule.want == CHEAPEST and not any(one.measured.cost for one in tried):
         return f"{begun} {_no_price(tried)}", None
     lacks = " ".join(reason.sentence for reason in closest.reasons)
+    if not _would_lift(closest, rule):
+        who = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
+        lacks = f"{lacks} More trials at the rates and times seen would not lift {who}."
     return f"{begun} {closest.measured.label} comes closest to being the {rule.goal}. {lacks}", _more(closest)
 
 
@@ -235,6 +246,9 @@ def _might_be_better(leader: Standing, standings: tuple[Standing, ...], rule: Ru
     if not better:
         return "", None
     word = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
-    more = _more(better[0])
-    told = f": {more.total:,} more trials would tell" if more else ""
+    lifted = _would_lift(better[0], rule)
+    more = _more(better[0]) if lifted else None
+    told = "; at the rate and the times seen more trials would not lift it"
+    if lifted:
+        told = f": {more.total:,} more trials would tell" if more else ""
     return f" {better[0].measured.label} would be {word} and is not decided yet{told}.", more
