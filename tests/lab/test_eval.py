@@ -183,6 +183,32 @@ def test_eval_refused_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatc
     assert Provider.objects.get(template="openrouter").base_url == before
 
 
+def test_eval_refused_payment_leaves_openrouter_unchanged(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.CONFIRM_ABOVE_REQUESTS = 1
+    before = Provider.objects.get(template="openrouter")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
+    monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENROUTER_X_TITLE", "Mine")
+    out = StringIO()
+    with pytest.raises(CommandError, match="Add --yes") as raised:
+        call_command("eval", models="gpt", scenarios="happy_path", trials="1", stdout=out)
+    after = Provider.objects.get(template="openrouter")
+    assert raised.value.returncode == 2
+    assert (after.base_url, after.header_names) == (before.base_url, before.header_names)
+    assert not Run.objects.exists()
+    assert "2 trials" in out.getvalue()
+    assert "from the environment" not in out.getvalue()
+
+
+def test_eval_resume_refused_leaves_the_caps_unchanged(scripted: ScriptedProvider) -> None:
+    scripted_model(scripted)
+    refused(request_cap="3", token_cap="100000", jobs="1")
+    run = Run.objects.get()
+    assert refused(resume=run.pk, request_cap="3", token_cap="200000").returncode == 2
+    run.refresh_from_db()
+    assert (run.request_cap, run.token_cap) == (3, 100_000)
+
+
 @pytest.mark.parametrize(
     ("variable", "text"),
     [

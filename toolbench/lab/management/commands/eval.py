@@ -63,19 +63,18 @@ class Command(BaseCommand):
         self._conclude(run, options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
-        """Launch a run, or resume one. A refusal of what was asked leaves every provider unchanged."""
-        with transaction.atomic():
-            notes = bring_openrouter_up_to_date(os.environ, options)
-            found = _checked(options) if resume is None else _find_unfinished(resume)
-        self._say(*set_aside(os.environ), *notes)
-        return _resumed(found, options) if isinstance(found, Run) else self._launched(found, yes=yes)
-
-    def _launched(self, asked: EvalRequest, *, yes: bool) -> Run:
-        self._say(*plan_lines(expand(asked.request)))
+        """Launch a run, or resume one. What is refused, paid requests too, leaves every provider unchanged."""
         agreed = 0
         while True:
             try:
-                return launch(asked.request, agreed=agreed)
+                with transaction.atomic():
+                    notes = bring_openrouter_up_to_date(os.environ, options)
+                    found = _checked(options) if resume is None else _find_unfinished(resume)
+                    if not agreed:
+                        self._say(*set_aside(os.environ), *_plan_lines(found))
+                    run = _resumed(found, options) if isinstance(found, Run) else launch(found.request, agreed=agreed)
+                self._say(*notes)
+                return run
             except ConfirmationNeeded as needed:
                 if not (yes or _says_yes(str(needed))):
                     raise EvalRefused(f"{needed} Add --yes.") from needed
@@ -111,7 +110,7 @@ class Command(BaseCommand):
             raise CommandError(lines, returncode=BELOW)
 
     def _say_plan(self, asked: EvalRequest) -> None:
-        for line in (*set_aside(os.environ), *plan_lines(expand(asked.request))):
+        for line in (*set_aside(os.environ), *_plan_lines(asked)):
             self.stdout.write(line)
 
     def _say(self, *lines: str) -> None:
@@ -140,6 +139,11 @@ def _checked(options: EvalOptions) -> EvalRequest:
     check_reachable(asked.models)
     expand(asked.request)
     return asked
+
+
+def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:
+    """Return what would be tried; nothing for a run that goes on."""
+    return () if isinstance(found, Run) else tuple(plan_lines(expand(found.request)))
 
 
 def _find_unfinished(run_id: int) -> Run:
