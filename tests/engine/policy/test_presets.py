@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from toolbench.engine.policy import presets as presets_module
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import (
     STRATEGIES,
     UnknownPreset,
     Wishes,
+    case_study_presets,
     layers_for,
     model_workarounds,
     openrouter_routing,
@@ -234,3 +236,37 @@ def test_raw_leaves_every_transform_and_the_parallel_flag_unset() -> None:
 def test_the_scenario_has_the_last_word_over_the_run() -> None:
     resolved = resolve(layers_for("raw", wishes=Wishes(run={"max_turns": 3}, scenario={"max_turns": 4})))
     assert (resolved.policy.max_turns, resolved.origins["max_turns"]) == (4, "scenario")
+
+
+FACTS = json.loads((Path(presets_module.__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
+TEMPLATES = ("", "openai", "openrouter", "volcanoengine")
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("name", [*FACTS["case_study"]["presets"], *FACTS["aliases"]])
+def test_a_preset_of_the_case_study_drops_no_parameter(name: str, template: str) -> None:
+    assert not resolve(layers_for(name, template)).policy.drop_refused_parameters
+    given = Wishes(preset=preset(name))  # as a what-if gives it
+    assert not resolve(layers_for(name, template, wishes=given)).policy.drop_refused_parameters
+    asked = Wishes(run={"drop_refused_parameters": True})
+    assert resolve(layers_for(name, template, wishes=asked)).policy.drop_refused_parameters
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("name", FACTS["case_study"]["presets"])
+def test_as_a_workaround_it_leaves_production_as_it_is(name: str, template: str) -> None:
+    assert resolve(layers_for("production", template, workarounds=[name])).policy.drop_refused_parameters
+
+
+def test_other_presets_keep_dropping_what_is_refused() -> None:
+    others = sorted({*preset_names()} - {*case_study_presets()})
+    assert "mistral_ids" in others
+    assert all(resolve(layers_for(name)).policy.drop_refused_parameters for name in others)
+
+
+def test_whatever_the_case_study_names_is_among_its_presets() -> None:
+    defaults = [name for names in FACTS["provider_defaults"].values() for name in names]
+    workarounds = [name for rule in FACTS["model_workarounds"] for name in rule["presets"]]
+    published = [name for name in PUBLISHED_WORKAROUNDS if name != "reasoner"]
+    named = {*FACTS["aliases"].values(), *defaults, *workarounds, *published}
+    assert named <= {*case_study_presets()} <= {*preset_names()}

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.factories import make_model
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.presets import case_study_presets
 from toolbench.lab.catalogue import load
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
@@ -40,3 +42,13 @@ def test_words_that_name_nothing_are_refused() -> None:
     model = make_model()
     with pytest.raises(LaunchRefused, match=r"no strategy or preset nowhere\."):
         expand(RunRequest(models=(model.pk,), strategies=("production+nowhere",), scenarios=("happy_path",)))
+
+
+@pytest.mark.django_db
+def test_only_published_presets_ask_without_dropping_parameters() -> None:
+    load()
+    model = make_model()
+    names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
+    plan = expand(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
+    dropping = {one.strategy for one in plan.configs if resolve(one.layers).policy.drop_refused_parameters}
+    assert {one.strategy for one in plan.configs} - dropping == {*case_study_presets()}

@@ -100,7 +100,7 @@ def layers_for(
     """(name, patch) from the lowest layer to the highest, empty patches left out. raw has nothing of ours below the
     wishes; wire_standard reads only what the published standards allow; baseline adds the infrastructure's and the
     provider's defaults; production the model's workarounds too. Any other strategy is a preset by name on top of
-    baseline. Raises UnknownPreset."""
+    baseline; one of the case study asks as it was published there. Raises UnknownPreset."""
     wishes = wishes or Wishes()
     named = spelled(strategy)
     builtin = named in _FACTS["strategies"]
@@ -114,9 +114,22 @@ def layers_for(
         layers += [(f"workaround {name}", preset(name)) for name in workarounds]
     layers.append(("profile", wishes.profile))
     if not builtin:
-        layers.append((f"preset {strategy}", wishes.preset or preset(strategy)))
+        layers.append((f"preset {strategy}", merged(_as_strategy(strategy), dict(wishes.preset) or preset(strategy))))
     layers += [("run", wishes.run), ("scenario", wishes.scenario)]
     return tuple((name, deepcopy(dict(patch))) for name, patch in layers if patch)
+
+
+def case_study_presets() -> tuple[str, ...]:
+    """Return the built-in presets that the case study published, aliases left out."""
+    return tuple(_FACTS["case_study"]["presets"])
+
+
+def _as_strategy(name: str) -> JsonObject:
+    """Return what a preset says besides its patch where it is launched by itself. As a provider's default or a
+    workaround it says nothing of this, so production keeps the infrastructure's settings."""
+    published = _FACTS["aliases"].get(spelled(name), spelled(name)) in case_study_presets()
+    patch: JsonObject = _FACTS["case_study"]["as_strategy"] if published else {}
+    return patch
 
 
 def _find(name: str) -> JsonObject:
