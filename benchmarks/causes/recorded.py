@@ -8,6 +8,7 @@ import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 
 from toolbench.engine.errors import MalformedAnswer
@@ -35,7 +36,8 @@ TASK = (
     "without white space or a fence around them) are refused before they are read. A code fence has line breaks around "
     "its text. A call in the text counts only if it names an offered tool; a text that holds none, or names only other "
     "tools, is words. Of several calls in a text one that can be read is enough to call the text readable. Judge by "
-    "the answer alone, not by its counts of tokens. Say for each answer which cause it failed of: one code "
+    "the answer alone, not by its counts of tokens. Where `messages` are shown, the client had sent them, and the "
+    "endpoint may have refused an earlier turn of them. Say for each answer which cause it failed of: one code "
     f"of `causes`, or `{NONE}` where a call of an offered tool runs. Where several fit, name the one that explains "
     "the others."
 )
@@ -49,11 +51,13 @@ class Recorded:
     body: str
     tools: tuple[JsonObject, ...]
     most_argument_bytes: int | None = None
+    messages: tuple[JsonObject, ...] = ()  # what was sent, where an earlier turn of it may have been refused
 
     def shown(self) -> JsonObject:
         """Return what the reader sees."""
         limit = {} if self.most_argument_bytes is None else {"most_argument_bytes": self.most_argument_bytes}
-        return {"status": self.status, "body": self.body, "tools": list(self.tools), **limit}
+        sent = {"messages": list(self.messages)} if self.messages else {}
+        return {"status": self.status, "body": self.body, "tools": list(self.tools), **limit, **sent}
 
     @property
     def name(self) -> str:
@@ -105,6 +109,7 @@ def report(given: dict[str, str]) -> Iterator[str]:
     if labelled:
         agreed = len(labelled) - len(differing)
         yield f"{agreed} of them ({agreed / len(labelled):.2%}) get the cause that the reader named."
+    yield from (f"{one.name}: no reader has labelled it." for one in answers if one.name not in given)
     for one, cause in differing:
         yield f"{one.name}: table {cause}, reader {given[one.name]}: {one.body[:160]}"
 
@@ -134,7 +139,14 @@ def _exchanges() -> Iterator[Recorded]:
         told = json.loads(path.read_text(encoding="utf-8"))
         tools = tuple(told["request"].get("tools") or ())
         if tools and told["path"].endswith("/chat/completions"):
-            yield Recorded(told["status"], told["body"], tools)
+            yield Recorded(told["status"], told["body"], tools, messages=tuple(_refused_history(told)))
+
+
+def _refused_history(told: JsonObject) -> Iterator[JsonObject]:
+    """Yield the messages of a request that was refused and held an earlier turn: that turn may be the reason."""
+    messages = told["request"]["messages"]
+    if told["status"] >= HTTPStatus.BAD_REQUEST and any(message["role"] == "assistant" for message in messages):
+        yield from messages
 
 
 def _body(message: JsonObject, finish: str) -> str:

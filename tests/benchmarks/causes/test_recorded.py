@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.causes.recorded import NONE, Recorded, found_cause, labels, recorded_answers, report, sheet
+from benchmarks.causes.recorded import NONE, TESTS, Recorded, found_cause, labels, recorded_answers, report, sheet
 from toolbench.evals.causes.wire_causes import all_causes
 
 TOOL = {"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}
@@ -24,7 +24,32 @@ def test_sheet_shows_answers_and_codes_and_no_name_of_a_case() -> None:
     assert {frozenset(one) for one in shown["answers"]} <= {
         frozenset({"name", "status", "body", "tools"}),
         frozenset({"name", "status", "body", "tools", "most_argument_bytes"}),
+        frozenset({"name", "status", "body", "tools", "messages"}),
     }
+
+
+def test_sheet_shows_the_request_where_its_history_may_be_refused() -> None:
+    """The words of such a refusal fit a model's own bad call too."""
+    wanted: dict[str, object] = {}
+    for path in (TESTS / "providers" / "data" / "local").glob("*.json"):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        sent = told["request"].get("messages", [])
+        refused = told["status"] >= 400 and any(message["role"] == "assistant" for message in sent)
+        wanted[told["body"]] = sent if refused else None
+    shown = {one["body"]: one.get("messages") for one in sheet()["answers"] if one["body"] in wanted}
+    assert shown == {body: wanted[body] for body in shown}
+    assert any(shown.values())
+    assert not all(shown.values())
+
+
+def test_labels_belong_to_answers_that_are_shown() -> None:
+    assert {*labels()} <= {one.name for one in recorded_answers()}
+
+
+def test_report_names_answers_without_a_label() -> None:
+    first, *rest = recorded_answers()
+    told = list(report({one.name: found_cause(one) for one in rest}))
+    assert told[-1] == f"{first.name}: no reader has labelled it."
 
 
 def test_found_cause_of_words_a_call_and_an_error() -> None:
