@@ -164,6 +164,10 @@ SCENARIOS = [
     measured(passed=40, tried=40, delivery=(Part(38, 38), Part(2, 2))),
     measured(passed=60, tried=60, delivery=(Part(55, 55), Part(5, 5))),
     measured(passed=90, tried=90, delivery=(Part(80, 80), Part(5, 5), Part(5, 5))),
+    measured(passed=100, tried=104, delivery=(Part(50, 50), Part(42, 45), Part(8, 9))),
+    measured(passed=60, tried=60, delivery=(Part(30, 30), Part(7, 7, clustered=True))),
+    measured(passed=80, tried=80, delivery=(Part(12, 12, clustered=True), Part(20, 20, clustered=True))),
+    measured(passed=60, tried=60, delivery=(Part(40, 40, Stopping(0.05)), Part(20, 20, Stopping(0.05)))),
 ]  # fmt: skip
 
 
@@ -174,7 +178,9 @@ def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: Mea
     before = stand(candidate, rule)
     assert before.state == "open"
     assert before.lacking
-    assert stand(with_passes(candidate, before.lacking), rule).state == "qualified"
+    after = stand(with_passes(candidate, before.lacking), rule)
+    stopped = any(part.stopping.error is not None for part in candidate.delivery_parts)
+    assert after.state == ("confirm" if stopped else "qualified")
     decision = decide([candidate], rule)
     assert decision.more
     assert decision.more.lacking == before.lacking

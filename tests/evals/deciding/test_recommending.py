@@ -1,9 +1,13 @@
 """Our recommendations follow from named rules, and every difference from the published ones has its reason."""
 
+import re
+
 import pytest
 
 from toolbench.evals.deciding.recommending import RULES, Advice, Tried, disagreements, overlapping, recommend
 from toolbench.evals.published import snapshots
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import pool
 
 
 def advice_on_snapshot() -> dict[str, Advice]:
@@ -79,3 +83,33 @@ def test_the_first_rule_that_holds_gives_the_verdict(tried: Tried, rule: str) ->
 
 def test_rules_have_names_of_their_own() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+SCENARIOS = ("happy_path", "guard", "recovery")
+SHORT: dict[str, tuple[tuple[Part, ...], str]] = {
+    "equally many": ((Part(10, 10),) * 3, "6 more trials (2 of each scenario)"),
+    "one is short": ((Part(40, 40), Part(2, 2), Part(40, 40)), "more trials of guard (2 so far)"),
+    "two are short": ((Part(60, 60), Part(5, 5), Part(5, 5)), "each of guard (5 so far), recovery (5 so far),"),
+    "clustered": ((Part(40, 40), Part(3, 3, clustered=True), Part(40, 40)), "more trials of guard (worth 3"),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
+    parts, words = SHORT[name]
+    count = sum(int(part.n) for part in parts)
+    advice = recommend([Tried("m", "p", count, count, count, delivery=parts, scenarios=SCENARIOS)], 0.9)
+    assert advice.rule == "undecided"
+    assert words in advice.reason
+    total = re.search(r"; ([0-9,]+) more trial", advice.reason)
+    places = [place for place, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
+    assert total
+    each = int(total[1].replace(",", "")) // len(places)
+
+    def low(more: int) -> float:
+        grown = [
+            Part(p.k + more, p.n + more, p.stopping, p.clustered) if n in places else p for n, p in enumerate(parts)
+        ]
+        return pool(grown).low
+
+    assert low(each) >= 0.9 > low(each - 1)

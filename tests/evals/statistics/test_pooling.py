@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.evals.statistics import clopper_pearson, wilson
 from toolbench.evals.statistics.intervals import Part, Stopping
-from toolbench.evals.statistics.pooling import Pooled, more_each, more_to_clear, pool
+from toolbench.evals.statistics.pooling import Pooled, more_each, pool
 from toolbench.evals.statistics.sequential import always_valid
 
 EASY, HARD = Part(99, 100), Part(5, 10)
@@ -44,20 +44,9 @@ def test_one_scenario_that_went_on_until_decided_makes_the_whole_always_valid() 
     assert mixed.low == pytest.approx(always_valid(36, 40, 0.025)[0])
 
 
-@pytest.mark.parametrize("parts", [(Part(38, 40),), (Part(190, 200), Part(19, 20)), (Part(38, 40, Stopping(0.05)),)])
-def test_so_many_more_trials_at_the_shares_seen_would_clear(parts: tuple[Part, ...]) -> None:
-    tried = sum(part.n for part in parts)
-    more = more_to_clear(parts, 0.9, tried=tried)
-    assert more
-    times = (tried + more) / tried
-    grown = [Part(round(times * part.k), round(times * part.n), part.stopping) for part in parts]
-    assert pool(grown).low == pytest.approx(0.9, abs=0.02)
-    assert more_to_clear(parts, 0.96, tried=tried) is None
-
-
 def test_nothing_tried_is_known_of_nothing() -> None:
     assert pool([]) == pool([Part(0, 0)]) == Pooled(0.0, 0.0, 1.0, 0.0, 0.0)
-    assert more_to_clear([], 0.9, tried=0) is None
+    assert more_each([], 0.9, ()) is None
 
 
 @pytest.mark.parametrize("scenarios", range(1, 12))
@@ -65,30 +54,6 @@ def test_equally_many_trials_count_as_their_sum_to_the_last_digit(scenarios: int
     pooled = pool([Part(9, 10)] * scenarios)
     assert (pooled.k, pooled.n) == (9 * scenarios, 10 * scenarios)
     assert (pooled.low, pooled.high) == wilson(9 * scenarios, 10 * scenarios)
-
-
-@pytest.mark.parametrize(("k", "n", "more"), [(40, 40, 13), (59, 60, 46), (58, 60, 103), (57, 60, 332)])
-def test_so_many_more_trials_clear_an_always_valid_interval_and_no_fewer(k: int, n: int, more: int) -> None:
-    until = Stopping(0.05)
-    assert more_to_clear([Part(k, n, until)], 0.9, tried=n) == more
-
-    def low(tried: int) -> float:
-        return always_valid(round(k * tried / n), tried, 0.05)[0]
-
-    assert low(n + more) >= 0.9 > low(n + more - 1)
-
-
-def test_more_trials_are_looked_for_up_to_4096_times_as_many() -> None:
-    cell = [Part(9, 10, Stopping(0.05))]
-    assert more_to_clear(cell, 0.893, tried=10) == pytest.approx(32_160, abs=10)
-    assert more_to_clear(cell, 0.894, tried=10) is None
-
-
-def test_a_cell_that_nearly_clears_needs_a_trial_or_two() -> None:
-    low = always_valid(190, 200, 0.05)[0]
-    more = more_to_clear([Part(190, 200, Stopping(0.05))], low + 0.0005, tried=200)
-    assert more is not None
-    assert 0 < more <= 8
 
 
 @pytest.mark.parametrize(

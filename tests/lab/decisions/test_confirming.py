@@ -6,11 +6,14 @@ import pytest
 from django.db.models import F
 
 from tests.factories import make_model, make_provider
+from toolbench.evals.deciding.qualifying import Measured, Rule, stand
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import pool
 from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.fresh_trials import Unconfirmable
 from toolbench.lab.decisions.measured import get_pool
-from toolbench.lab.decisions.records import save_record
+from toolbench.lab.decisions.records import frozen_standing, save_record
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
 from toolbench.lab.planning.run_request import ConfirmationNeeded, RunRequest
@@ -112,3 +115,30 @@ def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
 def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> None:
     finish(confirm(record, owner=None, trials=5))
     assert [one.measured.tried for one in get_pool(replace(DEMO)).candidates] == [76]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (Part(72, 72),),
+        (Part(10, 10),) * 4,
+        (Part(90, 90), Part(9, 10)),
+        (Part(300, 300), Part(37, 40), Part(39, 40)),
+        (Part(195, 200), Part(50, 50)),
+        (Part(55, 55), Part(5, 5)),
+    ],
+)
+def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[Part, ...]) -> None:
+    passed, tried = (sum(int(count) for count in counts) for counts in zip(*((p.k, p.n) for p in parts), strict=True))
+    rule = {"want": "reliable", "success": 90.0, "within_ms": None}
+    row = frozen_standing(stand(Measured("a", "a", passed, tried, tried, delivery=parts), Rule("reliable", 90.0, None)))
+    row |= {"scenarios": [f"scenario_{place}" for place in range(len(parts))]}
+    each = trials_wanted(DecisionRecord(rule=rule, leader="a", evidence=[row]))
+    assert pool([Part(each * part.k / part.n, each) for part in parts]).low >= 0.9
+
+
+def test_the_trials_wanted_close_p95_where_time_counts() -> None:
+    row = frozen_standing(stand(Measured("a", "a", 80, 80, 80), Rule("reliable", 90.0, None)))
+    record = DecisionRecord(leader="a", evidence=[row | {"scenarios": ["one", "two"]}])
+    record.rule = {"want": "fastest", "success": 90.0, "within_ms": None}
+    assert 2 * trials_wanted(record) == 72

@@ -204,8 +204,8 @@ def _more_answers(standing: Standing, rule: Rule, places: tuple[int, ...]) -> in
     return math.ceil(answers_until_closed(0.95, len(standing.measured.times)) / len(places))
 
 
-def _in_words(lacking: Missing, measured: Measured) -> str:
-    """`8 more trials (2 of each scenario)`, `10 more trials of guard (2 so far)`."""
+def in_words(lacking: Missing, measured: Measured) -> str:
+    """Return them as a sentence says it: `8 more trials (2 of each scenario)`, `10 more trials of guard (2 so far)`."""
     parts, places, total = measured.delivery_parts, lacking.places, lacking.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
     if len(places) == len(parts):
@@ -269,7 +269,7 @@ def _undecided(standing: Standing, rule: Rule) -> str:
     lacking = _lacking(standing, rule, [UNDECIDED])
     if lacking is None:
         return f"{begun} At the share seen no number of trials would lift its lower bound to {goal} %."
-    told = f"{begun} {_in_words(lacking, measured)} at this rate would tell"
+    told = f"{begun} {in_words(lacking, measured)} at this rate would tell"
     if measured.delivered == measured.tried and _counts_plainly(measured):
         return f"{told}: {straight_passes(rule.target)} straight passes are needed for {goal} %."
     return f"{told}."
@@ -297,7 +297,7 @@ def _p95_unknown(standing: Standing, rule: Rule) -> str:
     if not p95.is_open or _slow(standing, rule):
         return ""
     lacking = _lacking(standing, rule, [P95_UNKNOWN])
-    told = _in_words(lacking, standing.measured) if lacking else ""
+    told = in_words(lacking, standing.measured) if lacking else ""
     counted_answers = f"{answers} answer{'' if answers == 1 else 's'}"
     return f"The upper bound of its p95 is open with {counted_answers}: it closes with {told}."
 

@@ -4,8 +4,10 @@ else's, with the reason."""
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from toolbench.evals.deciding.qualifying import RELIABLE, Measured, Rule, in_words, stand
+from toolbench.evals.statistics import answers_until_closed
 from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import Pooled, more_to_clear, pool
+from toolbench.evals.statistics.pooling import Pooled, pool
 from toolbench.evals.statistics.rounding import written
 
 YES, NO, CONDITIONAL, NOT_APPLICABLE = "Yes", "No", "Conditional", "Not applicable"
@@ -15,8 +17,8 @@ DEFAULT = "default"
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
-    and `given` are the same by scenario, () where that is not known. `off`: tools were off. `p95_high` is the upper
-    bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
+    and `given` are the same by scenario, () where that is not known; `scenarios` names these. `off`: tools were off.
+    `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
 
     model: str
     profile: str
@@ -29,6 +31,7 @@ class Tried:
     late: int = 0
     delivery: tuple[Part, ...] = ()
     given: tuple[Part, ...] = ()
+    scenarios: tuple[str, ...] = ()
 
     @property
     def delivered(self) -> int:
@@ -93,8 +96,14 @@ def _lost(tried: Tried, target: float) -> bool:
 
 
 def _undecided(tried: Tried, target: float) -> str:
-    more = more_to_clear(tried.parts, target, tried=tried.tried)
-    told = f"{more:,} more trials at this rate would tell" if more else "more trials at this rate would not lift it"
+    measured = Measured(
+        tried.model, tried.profile, tried.passed, tried.tried, tried.answered, late=tried.late,
+        delivery=tried.delivery, given=tried.given, scenarios=tried.scenarios,
+    )  # fmt: skip
+    lacking = stand(measured, Rule(RELIABLE, 100 * target, None)).lacking
+    told = "more trials at this rate would not lift it"
+    if lacking:
+        told = f"{in_words(lacking, measured)} at this rate would tell"
     return f"{tried.counted} %: {written(100 * target)} % lies inside, so it is not decided; {told}."
 
 
@@ -133,7 +142,7 @@ RULES: tuple[RecommendationRule, ...] = (
     RecommendationRule(
         "slow",
         CONDITIONAL,
-        "The upper bound of p95 lies above the limit; that bound exists from 72 answers on.",
+        f"The upper bound of p95 lies above the limit; it exists from {answers_until_closed(0.95, 0)} answers on.",
         lambda tried, target: bool(tried.limit and tried.p95_high and tried.p95_high > tried.limit),
         lambda tried, target: f"Its p95 may be {written((tried.p95_high or 0) / 1000, 1)} s, above the limit.",
     ),

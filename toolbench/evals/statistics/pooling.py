@@ -6,10 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolbench.evals.statistics.intervals import Part, interval, together
-from toolbench.evals.statistics.shares import clopper_pearson, more_trials_to_clear, wilson
+from toolbench.evals.statistics.shares import clopper_pearson, wilson
 
-_MOST_TIMES = 4096  # as many trials as there are: further is not looked
-_HALVINGS = 24
 _MOST_EACH = 1_000_000
 
 
@@ -44,19 +42,6 @@ def pool(parts: Sequence[Part]) -> Pooled:
     exact = any(part.clustered for part in tried)
     low, high = (clopper_pearson if exact else wilson)(k, n)
     return Pooled(k / n, low, high, k, n, "exact" if exact else "Wilson")
-
-
-def more_to_clear(parts: Sequence[Part], target: float, *, tried: int) -> int | None:
-    """How many more trials at the shares seen would lift the lower bound to `target`, a fraction; None where they never
-    would. `tried` is how many there are, those that hang together counted one by one."""
-    pooled = pool(parts)
-    if not pooled.n or pooled.share <= target:
-        return None
-    if pooled.error is None:
-        more = more_trials_to_clear(pooled.k, pooled.n, target)
-        return None if more is None else math.ceil(more * tried / pooled.n)
-    times = _times_to_clear(parts, target)
-    return None if times is None else math.ceil((times - 1) * tried)
 
 
 def more_each(parts: Sequence[Part], target: float, places: Collection[int]) -> int | None:
@@ -102,21 +87,3 @@ def _effective(parts: Sequence[Part]) -> tuple[float, float]:
     n = len(parts) ** 2 / sum(1 / part.n for part in parts)
     every, none = all(part.k == part.n for part in parts), not any(part.k for part in parts)
     return n if every else 0.0 if none else share * n, n
-
-
-def _times_to_clear(parts: Sequence[Part], target: float) -> float | None:
-    """How many times as many trials of every scenario would do."""
-
-    def clears(times: float) -> bool:
-        grown = [Part(round(times * p.k), round(times * p.n), p.stopping, p.clustered) for p in parts]
-        return pool(grown).low >= target
-
-    low, high = 1.0, 2.0
-    while not clears(high):
-        low, high = high, 2 * high
-        if high > _MOST_TIMES:
-            return None
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if clears(middle) else (middle, high)
-    return high

@@ -8,15 +8,13 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from toolbench.evals.deciding.qualifying import Rule, Standing, stand, straight_passes
-from toolbench.evals.statistics import more_trials_to_clear
+from toolbench.evals.statistics import answers_until_closed, more_trials_to_clear
 from toolbench.lab.decisions.fresh_trials import MOST_TRIALS, Asked, Unconfirmable, fresh_request
 from toolbench.lab.decisions.measured import CONFIRMATION, run_measured
 from toolbench.lab.decisions.records import frozen_standing, leader_row
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest
-
-UPPER_P95 = 72  # answers; fewer leave p95 without an upper bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +32,16 @@ def rule_of(record: DecisionRecord) -> Rule:
 
 def trials_wanted(record: DecisionRecord) -> int:
     """Per scenario: what would clear the bound at the share seen, and at least what gives p95 an upper bound where time
-    counts."""
+    counts. The confirmation tries every scenario equally often, so the share is the mean of theirs, as it was judged,
+    however unequally often they were tried before."""
     row, rule = leader_row(record), rule_of(record)
     if row is None:
         return 0
     passed, tried = row.get("delivered", row["passed"]), row["tried"]
-    at_share = more_trials_to_clear(passed, tried, rule.target)
+    share = row.get("share", passed / max(1, tried))
+    at_share = more_trials_to_clear(share * tried, tried, rule.target)
     needed = straight_passes(rule.target) if passed == tried else tried + (at_share or 0)
-    total = max(needed, UPPER_P95 if rule.timed else 0)
+    total = max(needed, answers_until_closed(0.95, 0) if rule.timed else 0)
     return min(MOST_TRIALS, math.ceil(total / max(1, len(row["scenarios"]))))
 
 

@@ -131,7 +131,7 @@ def _own_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
         off = bool(found.tally.not_applicable) and not measured.tried
         tried = Tried(
             found.model, _named(named), measured.passed, measured.tried, measured.answered, off, high, limit,
-            late=measured.late, delivery=measured.delivery, given=measured.given,
+            late=measured.late, delivery=measured.delivery, given=measured.given, scenarios=measured.scenarios,
         )  # fmt: skip
         by_model[key].append(tried)
         simulated[key] = found.simulated
