@@ -2,12 +2,13 @@
 
 import html
 import re
+from pathlib import Path
 
 import pytest
 from django.template import Context, Template
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
 from tests.web.visits import pages_about
 from toolbench.evals.statistics import quantile
 from toolbench.evals.statistics.quantile_texts import write_quantile
@@ -16,6 +17,7 @@ from toolbench.lab.counts.rates import rate_of
 from toolbench.web.templatetags.figures import figure, money, seconds, span
 
 QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")
+TEMPLATES = Path(__file__).parents[3] / "templates"
 OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 
@@ -101,6 +103,41 @@ def test_quantile_is_grey_where_a_bound_is_open() -> None:
         "3.5 s [3.5 – 3.5, n = 72]",
     ]
     assert re.sub(r"<[^>]+>", "", written("{% quantile found %}", found=None)).strip() == "–"
+
+
+NEEDED = (
+    ("answers_needed", 50, "6"), ("answers_needed", 95, "72"), ("answers_needed", 99, "368"),
+    ("straight_passes", 90, "35"), ("straight_passes", 95, "73"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("tag", "percent", "number"), NEEDED)
+def test_needed_numbers_come_from_their_functions(tag: str, percent: int, number: str) -> None:
+    assert written(f"{{% {tag} {percent} %}}") == number
+
+
+def test_templates_type_no_number_that_is_computed() -> None:
+    typed = re.compile(rf"\b({'|'.join(number for *_, number in NEEDED if number != '6')})\b|\b6 answers")
+    found = {
+        path.name: typed.findall(text)
+        for path in TEMPLATES.rglob("*.html")
+        if typed.search(text := re.sub(r"<[^>]*>", " ", path.read_text(encoding="utf-8")))
+    }
+    assert not found
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/decide/?scope=real", "72 answers give a p95 an upper bound; 35 straight passes are needed for 90 %, 73 for"),
+        ("/decide/?scope=demo", "Plan a run with personas: 72 trials of one scenario each give a p95 an upper bound."),
+        ("/runs/new/", "p95 has an upper bound from 72 answers; below that its bound is open."),
+    ],
+)
+def test_pages_say_how_many_answers_are_needed(owner_client: Client, address: str, sentence: str) -> None:
+    make_model()
+    assert sentence in _plain(owner_client, address)
 
 
 @pytest.mark.django_db

@@ -279,7 +279,8 @@ class Decoder:
         if block.bare:
             self._finish_bare(block, reading, raw, cut=cut)
             return
-        if self._is_text(block, reading, body, cut=cut):
+        empty = closer != "" and not body.strip() and is_natural(block.opener) and not (reading.calls or reading.text)
+        if empty or self._is_text(block, reading, body, cut=cut):
             self._out.say(raw)
             return
         self._out.think(reading.reasoning)

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
+from toolbench.evals.deciding import qualifying
 from toolbench.evals.statistics.quantile_texts import UNKNOWN, write_bounds, write_value
-from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.counts.rates import Rate, rounded
@@ -122,6 +123,18 @@ def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
     """Show the p95 of a row of a decision record, as it was then."""
     found = row["p95_ms"]
     return quantile(Quantile(found["value"], found["low"], found["high"], row["answered"], 0.95) if found else None)
+
+
+@register.simple_tag
+def answers_needed(percent: int) -> str:
+    """Return how many answers give that percentile both of its bounds: 72 for 95."""
+    return str(answers_until_closed(percent / 100, 0))
+
+
+@register.simple_tag
+def straight_passes(percent: int) -> str:
+    """Return how many passes without a failure lift the lower bound to so many percent: 35 for 90."""
+    return str(qualifying.straight_passes(percent / 100))
 
 
 @register.inclusion_tag("_mark.html")

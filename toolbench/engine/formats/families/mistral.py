@@ -25,7 +25,7 @@ class MistralCalls:
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
         if not body.strip():
-            return Reading(problem="call_unreadable")
+            return Reading()
         heading = _HEADING.match(body)
         if heading is None:
             json = _JSON.search(body)
