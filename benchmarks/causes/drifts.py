@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.causes.playing import Cell, Played
+from benchmarks.causes.playing import Played
+from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
 from toolbench.providers.simulated.chance import chance

@@ -7,7 +7,8 @@ from itertools import islice
 from random import Random
 
 from benchmarks.causes.drifts import expected_causes
-from benchmarks.causes.playing import Cell, Played, play
+from benchmarks.causes.playing import Played, play
+from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answering import SHAPES
 from toolbench.providers.simulated.personas import Persona, all_personas

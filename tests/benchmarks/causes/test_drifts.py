@@ -5,7 +5,8 @@ import json
 import pytest
 
 from benchmarks.causes.drifts import DATA, Setting, attributed, cells, expected_causes, misses
-from benchmarks.causes.playing import Cell, play
+from benchmarks.causes.playing import play
+from benchmarks.simulated_trials import Cell
 from toolbench.evals import scenarios
 from toolbench.evals.causes.wire_causes import all_causes
 from toolbench.providers.simulated.personas import all_personas

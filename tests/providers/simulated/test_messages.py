@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulated_trials import Cell, judge_trials
 from tests.engine.wires.anthropic.typed import typed_answer
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
-from tests.providers.simulated.trials import Cell, play_trials
+from toolbench.evals.trials import PARITY
 from toolbench.providers.simulated.personas import all_personas
 
 TRIALS = 5
@@ -37,15 +38,15 @@ async def posted(serving: Serving, body: dict[str, Any], headers: dict[str, str]
 
 @pytest.mark.parametrize("slug", SPOKEN)
 def test_the_published_rates_hold_on_this_wire(slug: str) -> None:
-    cell = Cell(slug, "happy_path", "production", stream=SPOKEN.index(slug) % 2 == 0, wire="anthropic")
+    cell = Cell((slug,), "happy_path", "production", stream=SPOKEN.index(slug) % 2 == 0, wire="anthropic", kind=PARITY)
     rate = published(cell)
-    passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(TRIALS)))
+    passed = sum(verdict.task_pass is True for verdict in judge_trials(cell, range(TRIALS)))
     assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS)
 
 
 @pytest.mark.parametrize("method", ["text_json", "constrained"])
 def test_other_ways_of_asking_work_on_this_wire(method: str) -> None:
-    verdicts = play_trials(Cell("perfect", "happy_path", wire="anthropic", method=method), range(3))
+    verdicts = judge_trials(Cell(("perfect",), "happy_path", wire="anthropic", method=method, kind=PARITY), range(3))
     assert [verdict.outcome for verdict in verdicts] == ["pass"] * 3
 
 

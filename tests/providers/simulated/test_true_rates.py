@@ -2,10 +2,10 @@
 
 import pytest
 
+from benchmarks.simulated_trials import Cell, judge_trials
 from tests.providers.simulated.chances import is_as_published
-from tests.providers.simulated.trials import Cell, play_trials
 from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.trials import PARITY
 from toolbench.providers.simulated.personas import all_personas
 
 TRIALS, TRIALS_WITHOUT_CHANCE = 25, 3
@@ -19,7 +19,7 @@ STEADY = ("reliable-90", "reliable-70")
 
 
 def published(cell: Cell) -> float:
-    rates = all_personas()[cell.persona].true_rates
+    rates = all_personas()[cell.model].true_rates
     rates = {**rates, **rates.get("streamed", {})} if cell.stream else rates
     group = scenarios.find(cell.scenario).group
     rate: float = rates[cell.scenario if cell.scenario in rates else group][cell.strategy]
@@ -28,26 +28,26 @@ def published(cell: Cell) -> float:
 
 def assert_measured(cell: Cell) -> None:
     """Where nothing is left to chance, a few trials say as much as many."""
-    rate, persona = published(cell), all_personas()[cell.persona]
+    rate, persona = published(cell), all_personas()[cell.model]
     chance = rate not in (0, 1) or persona.rate not in (0, 1)
     as_whole = cell.stream and "streamed" not in persona.true_rates
     trials = (STREAMED_TRIALS if as_whole else TRIALS) if chance else TRIALS_WITHOUT_CHANCE
-    passed = sum(verdict.task_pass is True for verdict in play_trials(cell, range(trials)))
+    passed = sum(verdict.task_pass is True for verdict in judge_trials(cell, range(trials)))
     assert is_as_published(passed, trials, rate), cell
 
 
 @pytest.mark.parametrize("slug", [slug for slug in all_personas() if slug not in NEEDS_PATIENCE])
 def test_the_lab_measures_what_a_persona_publishes(slug: str) -> None:
-    cells = [Cell(slug, "happy_path", strategy) for strategy in ("raw", "production")]
+    cells = [Cell((slug,), "happy_path", strategy, kind=PARITY) for strategy in ("raw", "production")]
     if all_personas()[slug].workarounds:
-        cells.append(Cell(slug, "happy_path", "baseline"))
-    for cell in (*cells, Cell(slug, "chat_only", "raw")):
+        cells.append(Cell((slug,), "happy_path", "baseline", kind=PARITY))
+    for cell in (*cells, Cell((slug,), "chat_only", "raw", kind=PARITY)):
         assert_measured(cell)
 
 
 @pytest.mark.parametrize("slug", [slug for slug in all_personas() if slug not in NEEDS_PATIENCE])
 def test_the_same_is_measured_of_streams(slug: str) -> None:
-    assert_measured(Cell(slug, "happy_path", "production", stream=True))
+    assert_measured(Cell((slug,), "happy_path", "production", stream=True, kind=PARITY))
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_the_same_is_measured_of_streams(slug: str) -> None:
 )
 def test_certain_rates_hold_where_several_calls_are_wanted(slug: str) -> None:
     for scenario in ("partial_success_failure", "happy_path_parallel", "long_arguments_guard_uncapped"):
-        cell = Cell(slug, scenario, "production", kind=DRAWN)
-        (verdict,) = play_trials(cell, range(1))
+        cell = Cell((slug,), scenario, "production")
+        (verdict,) = judge_trials(cell, range(1))
         assert (verdict.task_pass is True) == (published(cell) == 1), cell
 
 
 def test_several_streamed_calls_are_told_apart_without_their_indexes() -> None:
     for slug in ("stream-no-index", "stream-index-zero"):
-        verdicts = play_trials(Cell(slug, "happy_path_parallel", stream=True), range(4))
+        verdicts = judge_trials(Cell((slug,), "happy_path_parallel", stream=True, kind=PARITY), range(4))
         assert [verdict.outcome for verdict in verdicts] == ["pass"] * 4, slug
 
 
@@ -71,7 +71,7 @@ def test_the_perfect_persona_passes_every_scenario_in_every_method(scenario: str
     found = scenarios.find(scenario)
     trials = 8 if found.group in CORE else 2
     for method in METHODS[:1] if scenario in NEEDS_TWO_CALLS_A_TURN else found.methods:
-        verdicts = play_trials(Cell("perfect", scenario, kind=DRAWN, method=method), range(trials))
+        verdicts = judge_trials(Cell(("perfect",), scenario, method=method), range(trials))
         assert [verdict.outcome for verdict in verdicts] == ["pass"] * trials, method
 
 
@@ -82,16 +82,16 @@ def test_the_steady_personas_publish_the_packs_as_well(slug: str) -> None:
         verdicts = [
             verdict
             for place, scenario in enumerate(members)
-            for verdict in play_trials(Cell(slug, scenario, kind=DRAWN), range(place, STEADY_TRIALS, len(members)))
+            for verdict in judge_trials(Cell((slug,), scenario), range(place, STEADY_TRIALS, len(members)))
         ]
-        rate = published(Cell(slug, members[0]))
+        rate = published(Cell((slug,), members[0], kind=PARITY))
         passed = sum(verdict.task_pass is True for verdict in verdicts)
         assert is_as_published(passed, len(verdicts), rate), group
 
 
 @pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
 def test_faults_of_a_provider_befall_the_recovery_pack_as_infrastructure(slug: str) -> None:
-    verdicts = play_trials(Cell(slug, "recovery_busy", kind=DRAWN), range(6))
+    verdicts = judge_trials(Cell((slug,), "recovery_busy"), range(6))
     assert {verdict.outcome for verdict in verdicts} <= {"pass", "infra"}
 
 
@@ -102,5 +102,5 @@ def test_a_provider_in_trouble_is_infrastructure_and_no_failure_of_the_model(slu
     if slug in NEEDS_PATIENCE:
         assert all_personas()[slug].drift == "never_answers"
         return
-    verdicts = play_trials(Cell(slug, "happy_path"), range(TRIALS))
+    verdicts = judge_trials(Cell((slug,), "happy_path", kind=PARITY), range(TRIALS))
     assert {verdict.outcome for verdict in verdicts} <= {"pass", "infra"}
