@@ -167,6 +167,9 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
         assert p50 in shown, name
         assert p95 in shown, name
     assert p95 in next(page for address, page in pages.items() if address.startswith("/decide/"))
+    compared = next(page for address, page in pages.items() if address.startswith("/compare/"))
+    sides = [write_quantile(quantile(pool, q)) for pool in (pools[3], pools[-1]) for q in (0.5, 0.95)]
+    assert [text for text in sides if text not in compared] == []
 
 
 def _plain(client: Client, address: str) -> str:
