@@ -20,6 +20,19 @@ def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
     assert cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
 
 
+def test_grouped_is_healed_only_where_every_occurrence_is() -> None:
+    healed = Occurrence("call_type", "$.calls", 0, 0, mended=True, healed=True)
+    (both,) = grouped([healed, healed])
+    (one,) = grouped([healed, replace(healed, healed=False)])
+    assert (both.healed, one.healed) == (True, False)
+
+
+def test_occurrences_unknown_tool_is_mended_by_the_last_success() -> None:
+    unknown, good = result("nobody", {}, code="TOOL_NOT_ALLOWED"), result("state_get", {})
+    assert mended(calling(0, good), calling(1, unknown)) == [("tool_unknown", False)]
+    assert mended(calling(0, good), calling(1, unknown), calling(2, good)) == [("tool_unknown", True)]
+
+
 def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
     wire = steps(calling(0, *[BROKEN] * 5_000), calling(1, result("state_patch", {})))
     (one,) = grouped(occurrences(wire))

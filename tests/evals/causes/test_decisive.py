@@ -172,6 +172,11 @@ def test_cause_of_turns_used_up_names_what_went_on_to_the_end(records: tuple[Tur
     assert code(*records, end="MAX_TURNS_EXCEEDED") == expected
 
 
+def test_cause_of_turns_used_up_forgives_a_turn_before_the_last() -> None:
+    records = calling(0, BROKEN), saying(1, "Let me think.")
+    assert code(*records, end="MAX_TURNS_EXCEEDED") == "turns_used_up"
+
+
 def test_cause_of_calls_never_together_is_calls_apart() -> None:
     needs = Needs(("state_patch",), together=2)
     assert code(calling(0, READ), calling(1, PATCHED), saying(2, "Done."), needs=needs) == "calls_apart"
@@ -182,7 +187,7 @@ def test_cause_of_needless_call_is_it_whatever_is_wrong_with_it() -> None:
     ending = Ending("fail", "FINAL", "arguments_not_json", call_expected=False, needs=Needs((), reply=True))
     found = cause(calling(0, BROKEN), saying(1, "42"), ending=ending)
     assert found is not None
-    assert (found.code, found.turn) == ("needless_call", 0)
+    assert (found.code, found.turn, found.ordinal) == ("needless_call", 0, 1)  # at the answer that called
 
 
 def test_cause_of_tools_refused_and_words_without_tools_is_the_refusal() -> None:

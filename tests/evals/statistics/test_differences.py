@@ -166,6 +166,11 @@ def test_agreeing_p_of_limits_is_the_error_at_which_they_reach_0(zero_at: float,
         assert not found.shown
 
 
+def test_agreeing_interval_is_extended_to_0_where_the_test_rejects_nothing() -> None:
+    above, below = agreeing(0.2, 0.5, lambda error: (0.1, 0.3)), agreeing(-0.2, 0.5, lambda error: (-0.3, -0.1))
+    assert (above.low, above.high, below.low, below.high) == (0.0, 0.3, -0.3, 0.0)
+
+
 def test_agreeing_interval_that_touches_0_has_p_above_the_error() -> None:
     found = agreeing(0.5, 0.01, lambda error: (error - ALPHA, 2.0))
     assert found.low == 0

@@ -61,7 +61,7 @@ class Difference:
     p_alone: float
     tested: float
     ends: Ends = field(compare=False, repr=False)
-    comparisons: int = 1
+    comparisons: int
 
     @property
     def p(self) -> float:
