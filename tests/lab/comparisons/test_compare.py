@@ -1,5 +1,6 @@
 """Two sides: what is paired, what is claimed, what is said beside it."""
 
+import json
 import random
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from toolbench.lab.comparisons.compare_counts import Compared
 from toolbench.lab.comparisons.compare_export import export_comparison
 from toolbench.lab.comparisons.compare_query import CompareQuery
 from toolbench.lab.models import Cell, Run
+from toolbench.lab.planning.engine_version import EQUAL_VERSIONS
 
 pytestmark = pytest.mark.django_db
 
@@ -251,6 +253,13 @@ def test_what_makes_the_sides_unlike_is_said() -> None:
     said = " ".join(compared(a_run=a.pk, b_run=b.pk).warnings)
     for words in ("hour apart", "concurrency", "Frozen settings differ", "versions of the engine", "saturated"):
         assert words in said
+
+
+def test_comparison_of_equal_engine_versions_has_no_warning() -> None:
+    runs = [make_run(), make_run()]
+    for run, version in zip(runs, json.loads(EQUAL_VERSIONS.read_bytes())[0]["versions"], strict=True):
+        make_trial(cell_of(run), engine_version=version)
+    assert compared(a_run=runs[0].pk, b_run=runs[1].pk).warnings == ()
 
 
 def test_a_side_without_trials_is_unlike_in_nothing() -> None:

@@ -1,5 +1,6 @@
 """The matrix sums cells by what was asked of which model, and keeps apart what must not be mixed."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from toolbench.lab.counts.metrics import METRICS
 from toolbench.lab.matrix.matrix import get_matrix, settled
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Run, RunConfig
+from toolbench.lab.planning.engine_version import EQUAL_VERSIONS
 from toolbench.lab.traces.trial_filter import TrialFilter
 from toolbench.lab.traces.trials import get_trials
 
@@ -73,6 +75,14 @@ def test_versions_of_the_engine_that_are_pooled_are_said() -> None:
     matrix = get_matrix(REAL)
     assert [row.differing for row in matrix.rows] == [("engine",)]
     assert any("different engine" in warning for warning in matrix.warnings)
+
+
+def test_matrix_of_equal_engine_versions_has_no_warning() -> None:
+    for engine in json.loads(EQUAL_VERSIONS.read_bytes())[0]["versions"]:
+        make_trials(make_cell(make_config(make_run(engine_version=engine))), **{"pass": 5})
+    matrix = get_matrix(REAL)
+    assert [row.differing for row in matrix.rows] == [()]
+    assert not any("different engine" in warning for warning in matrix.warnings)
 
 
 def behind(query: MatrixQuery) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from toolbench.lab.comparisons.compare_counts import Counts
 from toolbench.lab.comparisons.compare_sides import Side
 from toolbench.lab.counts.cells import FAR_APART
+from toolbench.lab.planning.engine_version import distinct_engines
 
 UNLIKE = 1.5  # times as many trials in flight
 EXPLAINS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
@@ -21,7 +22,8 @@ def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
         "The sides ran at different concurrency.": _busier(first, second),
         "Frozen settings differ although nothing that is compared explains it.": both
         and _unexplained(first, second, counts),
-        "The sides ran on different versions of the engine.": both and first.engines != second.engines,
+        "The sides ran on different versions of the engine.": both
+        and distinct_engines(first.engines) != distinct_engines(second.engines),
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Left out, since versions of a scenario are different tasks and the other side has others: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),

@@ -18,6 +18,7 @@ from toolbench.lab.counts.scenario_versions import has_finished, say_left_out, s
 from toolbench.lab.counts.tallies import Tally, pooled, sums, tally_of
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
+from toolbench.lab.planning.engine_version import distinct_engines
 
 CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
 MORE = "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
@@ -276,7 +277,7 @@ def _label(line: Mapping[str, Any]) -> str:
 
 
 def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
-    if len({one for line in lines for one in line["engines"]}) > 1:
+    if len(distinct_engines(version for line in lines for version in line["engines"])) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
         yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"

@@ -13,6 +13,7 @@ from toolbench.lab.counts.tallies import Tally, pooled, tally_of
 from toolbench.lab.counts.times import Times, times_of
 from toolbench.lab.matrix.matrix_query import SPLIT, MatrixQuery
 from toolbench.lab.models import Provider
+from toolbench.lab.planning.engine_version import distinct_engines
 from toolbench.lab.traces.trial_filter import NONE, STREAMED, WHOLE, TrialFilter
 
 ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
@@ -165,7 +166,7 @@ def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
     found = {
         "settings": len({one for line in lines for one in line["hashes"]}) > 1,
-        "engine": len({one for line in lines for one in line["engines"]}) > 1,
+        "engine": len(distinct_engines(version for line in lines for version in line["engines"])) > 1,
     }
     return tuple(what for what, differs in found.items() if differs)
 

@@ -1,17 +1,65 @@
-"""Which engine ran a trial: a digest of its own source, so that a change cannot be forgotten."""
+"""Version of the engine that ran a trial: a digest of its code, so that no change of behaviour is forgotten."""
 
+import ast
 import hashlib
+import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from toolbench import engine
+from toolbench import engine, lab
+
+EQUAL_VERSIONS = Path(lab.__file__).parent / "data/equal_engine_versions.json"
 
 
 @cache
 def engine_version() -> str:
-    """Equal for equal source and data files of the engine; 12 hexadecimal digits."""
-    folder = Path(engine.__file__).parent
+    """Return the digest of this engine, 12 hexadecimal digits."""
+    return digest_of_code(Path(engine.__file__).parent)
+
+
+def digest_of_code(folder: Path) -> str:
+    """Return a digest of the code and data files below `folder`.
+
+    Comments, docstrings and layout do not change it; names, paths of modules and data files do.
+
+    Returns:
+        12 hexadecimal digits.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jinja")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        content = _code(path.read_bytes()).encode() if path.suffix == ".py" else path.read_bytes()
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:12]
+
+
+def distinct_engines(versions: Iterable[str]) -> frozenset[str]:
+    """Return the versions that may behave differently: one for each group that a replay has shown to be equal."""
+    first = _first_of_group()
+    return frozenset(first.get(version, version) for version in versions)
+
+
+@cache
+def _first_of_group() -> dict[str, str]:
+    groups = [group["versions"] for group in json.loads(EQUAL_VERSIONS.read_bytes())]
+    return {version: group[0] for group in groups for version in group}
+
+
+def _code(source: bytes) -> str:
+    """Return the syntax tree without docstrings as text."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            del node.body[0]
+    return _dump(tree)
+
+
+def _dump(node: object) -> str:
+    """Return a node as text without its empty fields: newer versions of Python add some."""
+    if isinstance(node, ast.AST):
+        fields = (f"{name}={_dump(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+        return f"{type(node).__name__}({','.join(fields)})"
+    return f"[{','.join(map(_dump, node))}]" if isinstance(node, list) else repr(node)
