@@ -10,6 +10,7 @@ from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.shifts.execution import Terms, serve
+from toolbench.lab.shifts.sweeping import look, sweep
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, calls, says
 
 HELD_SECONDS = 180  # at most; what is held for longer was forgotten
@@ -80,9 +81,14 @@ def launched(*models: Model, **fields: Any) -> Run:
     return launch(request_for(*models, **fields), agreed=sys.maxsize)
 
 
+def terms(seconds: float, **others: Any) -> Terms:
+    """Terms of a shift with the maintenance that workers have."""
+    return Terms(seconds, check_runs=look, sweep=sweep, **others)
+
+
 def work(model: Model, *, seconds: float = 30.0) -> int:
     """One shift for the model's provider; returns how many trials it ended."""
-    return serve(model.provider_id, Terms(seconds))
+    return serve(model.provider_id, terms(seconds))
 
 
 def counts(cell: Cell) -> dict[str, Any]:

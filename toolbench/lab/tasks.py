@@ -9,15 +9,17 @@ from celery.signals import worker_ready, worker_shutting_down
 from toolbench.celery import app
 from toolbench.lab.imports.import_queue import WORK
 from toolbench.lab.probes.probing import work_probe
+from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes import liveness
 from toolbench.lab.processes.job_failures import SESSION, recorded
 from toolbench.lab.processes.waking import BEAT, PROBE, REPLAY, SHIFT
 from toolbench.lab.replays.replay_queue import work_replay
 from toolbench.lab.shifts.roster import Roster
+from toolbench.lab.shifts.sweeping import look, sweep
 
 ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
 
-roster = Roster()
+roster = Roster(check_runs=look, sweep=sweep)
 
 
 @worker_ready.connect
@@ -43,7 +45,7 @@ def work_shift(provider_id: int) -> None:
 def probe(probe_id: int) -> None:
     """Carries out one probe, unless another worker is at it."""
     with recorded("a probe"):
-        work_probe(probe_id, roster.is_stopping)
+        work_probe(probe_id, roster.is_stopping, on_finished=settle)
 
 
 @app.task(name=REPLAY)

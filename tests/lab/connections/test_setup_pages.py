@@ -9,13 +9,7 @@ from pytest_django.fixtures import Settings
 from tests.factories import make_config, make_model, make_provider, make_run
 from toolbench.lab import catalogue
 from toolbench.lab.connections.connecting import Connection, connect
-from toolbench.lab.connections.setup_pages import (
-    get_models,
-    get_presets,
-    get_profiles,
-    get_provider,
-    get_providers,
-)
+from toolbench.lab.connections.setup_pages import get_models, get_presets, get_profiles, get_provider, get_providers
 
 pytestmark = pytest.mark.django_db
 

@@ -9,6 +9,7 @@ from tests.factories import make_model, make_provider
 from toolbench.evals.deciding.qualifying import Measured, Rule, stand
 from toolbench.evals.statistics.intervals import Part
 from toolbench.evals.statistics.pooling import pool
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.fresh_trials import Unconfirmable
@@ -16,7 +17,7 @@ from toolbench.lab.decisions.measured import get_pool
 from toolbench.lab.decisions.records import frozen_standing, save_record
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
-from toolbench.lab.planning.run_request import ConfirmationNeeded, RunRequest
+from toolbench.lab.planning.run_request import RunRequest
 
 pytestmark = pytest.mark.django_db
 DEMO = DecideQuery(scope="demo", want="fastest")

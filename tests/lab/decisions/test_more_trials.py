@@ -13,6 +13,7 @@ from django.test import Client
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.comparisons.compare_choices import get_compare_choices
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.decisions.decide_page import DecidePage, get_decide_page
 from toolbench.lab.decisions.decide_query import DecideQuery
@@ -20,7 +21,7 @@ from toolbench.lab.decisions.fresh_trials import MOST_TRIALS, Unconfirmable
 from toolbench.lab.decisions.more_trials import get_offer, plan_more
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
-from toolbench.lab.planning.run_request import ConfirmationNeeded, RunRequest
+from toolbench.lab.planning.run_request import RunRequest
 
 pytestmark = pytest.mark.django_db
 DEMO = DecideQuery(scope="demo", want="fastest")

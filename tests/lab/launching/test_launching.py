@@ -6,10 +6,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched, request_for
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Run, Trial
-from toolbench.lab.planning.run_request import ConfigChoice, ConfirmationNeeded
+from toolbench.lab.planning.run_request import ConfigChoice
 
 pytestmark = pytest.mark.django_db
 

@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.lab.planning.engine_version import (
-    EQUAL_VERSIONS,
-    digest_of_code,
-    distinct_engines,
-    engine_version,
-)
+from toolbench.lab.planning.engine_version import EQUAL_VERSIONS, digest_of_code, distinct_engines, engine_version
 
 MODULE = '''"""Read calls."""
 

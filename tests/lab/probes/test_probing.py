@@ -12,6 +12,7 @@ from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
 from toolbench.lab.probes import probing
 from toolbench.lab.probes.probe_storing import ProbeLost, claim, queue_lost, store
 from toolbench.lab.probes.probing import ask_probe, work_probe
+from toolbench.lab.probes.routes import settle
 from toolbench.lab.trials import claiming
 from toolbench.providers.probing.checks import ProbeCheck
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, fails, says
@@ -35,7 +36,7 @@ def probed(model: Model, player: Any, kind: str = "first_use") -> Probe:
         model.provider.base_url = provider.base_url
         model.provider.save()
         probe = ask_probe(model, kind, why="a test")
-        assert work_probe(probe.pk)
+        assert work_probe(probe.pk, on_finished=settle)
     probe.refresh_from_db()
     return probe
 
@@ -117,7 +118,7 @@ def test_what_a_lost_worker_sent_stays_visible_beside_what_the_next_one_sends(mo
     with ScriptedProvider(echoes) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
-        assert work_probe(probe.pk)
+        assert work_probe(probe.pk, on_finished=settle)
 
     assert list(probe.exchanges.values_list("execution", "ordinal")) == [(1, 1), (2, 1), (2, 2)]
 
@@ -125,7 +126,7 @@ def test_what_a_lost_worker_sent_stays_visible_beside_what_the_next_one_sends(mo
 def test_a_worker_that_is_asked_to_stop_queues_its_probe_again(model: Model) -> None:
     probe = ask_probe(model, "first_use")
 
-    assert work_probe(probe.pk, lambda: True)
+    assert work_probe(probe.pk, lambda: True, on_finished=settle)
     probe.refresh_from_db()
     assert (probe.state, probe.execution) == ("queued", 1)
 
@@ -138,11 +139,11 @@ def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(probing, "store", go_away)
         with pytest.raises(OperationalError):
-            work_probe(probe.pk)
+            work_probe(probe.pk, on_finished=settle)
     Probe.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
     assert queue_lost() == (probe.pk,)
-    assert work_probe(probe.pk)
+    assert work_probe(probe.pk, on_finished=settle)
     probe.refresh_from_db()
     assert (probe.state, probe.execution, probe.sentence.startswith("Toolbench itself")) == ("done", 2, False)
 
@@ -151,7 +152,7 @@ def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:
     model.provider.base_url, model.provider.kind, model.provider.service = "", "local", "local-nowhere"
     model.provider.save()
     probe = ask_probe(model, "first_use")
-    work_probe(probe.pk)
+    work_probe(probe.pk, on_finished=settle)
     probe.refresh_from_db()
 
     assert (probe.state, probe.ok, probe.learned) == ("done", False, {})
@@ -189,9 +190,9 @@ def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model
         assert len(claiming.claim(model.provider_id, want=1, worker="w")) == 1
         probe = ask_probe(model, "first_use")
         looks = iter([False, False, True])
-        assert work_probe(probe.pk, lambda: next(looks, True))
+        assert work_probe(probe.pk, lambda: next(looks, True), on_finished=settle)
         assert not provider.seen
 
         Trial.objects.update(state="done", lease=None)
-        assert work_probe(probe.pk)
+        assert work_probe(probe.pk, on_finished=settle)
         assert len(provider.seen) == 2

@@ -35,7 +35,7 @@ def model(scripted: ScriptedProvider) -> Model:
 
 def settled(model: Model, run: Run) -> RunConfig:
     probe = Probe.objects.get(model=model)
-    assert work_probe(probe.pk)
+    assert work_probe(probe.pk, on_finished=settle)
     return RunConfig.objects.get(run=run)
 
 

@@ -16,12 +16,12 @@ from tests.factories import (
 )
 from tests.lab.benches import launched
 from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.counts.cells import mark_stale, recompute
 from toolbench.lab.counts.tallies import tally
 from toolbench.lab.matrix.matrix import get_matrix
 from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
-from toolbench.lab.planning.run_request import ConfirmationNeeded
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.controlling import Refused
 from toolbench.lab.runs.resending import resend

@@ -4,8 +4,9 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launched, scripted_model, work
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import Model, Probe, Provider, Run
-from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.probes.routes import settle_all
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.resending import resend

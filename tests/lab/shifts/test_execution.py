@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.db.models import F
 
-from tests.lab.benches import answers_when, counts, launched, plays_well, scripted_model, slowly, work
+from tests.lab.benches import answers_when, counts, launched, plays_well, scripted_model, slowly, terms, work
 from tests.lab.conftest import Elsewhere
 from toolbench.evals import scenarios
 from toolbench.lab.connections import connecting
@@ -15,7 +15,7 @@ from toolbench.lab.models import Cell, JobFailure, Model, Provider, Run, Service
 from toolbench.lab.processes.services import register
 from toolbench.lab.runs import controlling
 from toolbench.lab.secrets.keys import encrypt
-from toolbench.lab.shifts.execution import Terms, serve
+from toolbench.lab.shifts.execution import serve
 from toolbench.lab.shifts.sweeping import sweep
 from toolbench.lab.trials import trying
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, completion, fails
@@ -312,7 +312,7 @@ def test_a_key_that_was_missing_is_looked_for_again(
     model = scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
     run = launched(model, scenarios=("chat_only",), trials=1)
     told: list[int] = []
-    assert serve(model.provider_id, Terms(30, over=lambda: told.append(1))) == 0
+    assert serve(model.provider_id, terms(30, over=lambda: told.append(1))) == 0
     assert "A_KEY_FOR_THIS_TEST" in Provider.objects.get(pk=model.provider_id).paused_reason
     assert told == []  # nobody is woken for what this worker cannot do
     assert sweep().woken == (model.provider_id,)
@@ -335,7 +335,7 @@ def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: Elsew
     with ScriptedProvider(slowly(PATIENCE)) as slow:
         model = scripted_model(slow)
         run = launched(model, trials=2)
-        shift = elsewhere(serve, model.provider_id, Terms(PATIENCE, stopping.is_set))
+        shift = elsewhere(serve, model.provider_id, terms(PATIENCE, stopping=stopping.is_set))
         assert slow.arrived.acquire(timeout=PATIENCE)
         stopping.set()
         assert shift.result(timeout=PATIENCE) == 0

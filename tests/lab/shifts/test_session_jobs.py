@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launched, scripted_model, terms, work
 from toolbench.lab.models import JobFailure, Run
 from toolbench.lab.processes import background
 from toolbench.lab.processes.background import Job
 from toolbench.lab.processes.database_thread import DatabaseThread
 from toolbench.lab.shifts import execution
-from toolbench.lab.shifts.execution import CLAIMING, ENDING, Shift, Terms
+from toolbench.lab.shifts.execution import CLAIMING, ENDING, Shift
 from toolbench.providers.scripted import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-JOBS = tuple(Shift(0, Terms(0)).jobs())
+JOBS = tuple(Shift(0, terms(0)).jobs())
 VERBS = {
     "hand_out": CLAIMING,
     "has_work": CLAIMING,
@@ -95,7 +95,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, hear: Callable[[str], None]) -> None:
 
 
 def a_session(model: Any) -> int:
-    return asyncio.run(Shift(model.provider_id, Terms(30, over=_over)).work())
+    return asyncio.run(Shift(model.provider_id, terms(30, over=_over)).work())
 
 
 @pytest.mark.parametrize("name", VERBS)

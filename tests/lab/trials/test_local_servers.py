@@ -21,6 +21,7 @@ from tests.workers import shared_environment
 from toolbench.lab import catalogue
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.probes.probing import ask_probe, work_probe
+from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes.services import register
 from toolbench.lab.trials import local_servers
 from toolbench.lab.trials.local_servers import MOST_LOSSES
@@ -180,12 +181,12 @@ def test_probe_whose_server_died_waits_for_the_next(
     register("here", {"url": dead_url})
     states = []
     for _ in range(2):
-        assert work_probe(probe.pk)
+        assert work_probe(probe.pk, on_finished=settle)
         probe.refresh_from_db()
         states.append((probe.state, probe.execution))
 
     register("here", {"url": scripted.base_url})
-    assert work_probe(probe.pk)
+    assert work_probe(probe.pk, on_finished=settle)
     probe.refresh_from_db()
 
     assert states == [("queued", 1), ("queued", 2)]

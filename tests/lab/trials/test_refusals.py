@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.lab.benches import launched, plays_well, scripted_model, terms, work
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import RefusedParameter, Run, Step, Trial
 from toolbench.lab.replays.replay_check import check_run
 from toolbench.lab.replays.replaying import replay
 from toolbench.lab.replays.what_if_plan import WhatIf
-from toolbench.lab.shifts.execution import Terms, serve
+from toolbench.lab.shifts.execution import serve
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -92,7 +92,7 @@ def test_next_worker_session_knows_what_was_learnt() -> None:
         run = launched(model, scenarios=("happy_path",), strategies=("baseline",), trials=4)
         sessions = 0
         while Trial.objects.filter(run=run, state=Trial.State.QUEUED).exists():
-            serve(model.provider_id, Terms(seconds=0.01))
+            serve(model.provider_id, terms(0.01))
             sessions += 1
 
     assert sessions > 1

@@ -10,10 +10,12 @@ from django.db import connection
 from toolbench.lab.counts.cells import bring_up_to_date
 from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.probes.probing import waiting_probes, work_probe
+from toolbench.lab.probes.routes import settle
 from toolbench.lab.processes.job_failures import SESSION, count_failure
 from toolbench.lab.runs.until import look_at_undecided
 from toolbench.lab.secrets.keys import KeyUnavailable, endpoint_key
 from toolbench.lab.shifts.execution import Terms, serve
+from toolbench.lab.shifts.sweeping import look, sweep
 from toolbench.lab.trials.finishing import finish_runs
 
 
@@ -67,8 +69,9 @@ class EvalShifts:
     def _work(self, provider_id: int) -> None:
         try:
             for probe_id in waiting_probes(provider_id):
-                work_probe(probe_id, self._stopping.is_set)
-            serve(provider_id, Terms(settings.SHIFT_SECONDS, stopping=self._stopping.is_set))
+                work_probe(probe_id, self._stopping.is_set, on_finished=settle)
+            terms = Terms(settings.SHIFT_SECONDS, check_runs=look, sweep=sweep, stopping=self._stopping.is_set)
+            serve(provider_id, terms)
         except Exception as error:
             count_failure(SESSION, error, provider_id)
             self.failure = error

@@ -16,10 +16,11 @@ from toolbench.engine.policy.presets import Layers
 from toolbench.evals import examples
 from toolbench.evals.statistics.stopping import FIRST
 from toolbench.evals.trials import Scenario
+from toolbench.lab.confirmation import FREE_KINDS, needs_asking
 from toolbench.lab.launching.config_layers import layers_of
 from toolbench.lab.launching.looking_up import DEFAULT_PROFILE, MOST_TRIALS, LookedUp, look_up
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.planning.paying import FREE_KINDS, is_applicable, most_requests, needs_asking
+from toolbench.lab.planning.paying import is_applicable, most_requests
 from toolbench.lab.planning.policy_hash import policy_hash
 from toolbench.lab.planning.rules import with_rules
 from toolbench.lab.planning.run_request import (

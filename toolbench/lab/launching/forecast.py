@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import Avg, Count, QuerySet, Variance
 
 from toolbench.evals.prices import Price, price_of
+from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.counts.instances import TRIED
 from toolbench.lab.counts.metrics import Figure
 from toolbench.lab.launching.earlier_cells import Asked, History, find_history
 from toolbench.lab.models import Trial
-from toolbench.lab.planning.paying import FREE_KINDS
 
 FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "duration_ms")
 

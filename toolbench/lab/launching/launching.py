@@ -11,14 +11,14 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from toolbench.evals.statistics.stopping import Until
+from toolbench.lab.confirmation import check_agreed
 from toolbench.lab.counts.cells import recompute
 from toolbench.lab.launching.expansion import competitors, expand, first_blocks
 from toolbench.lab.launching.run_names import derived_name
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
-from toolbench.lab.planning.paying import check_agreed
 from toolbench.lab.planning.run_request import Plan, RunRequest
-from toolbench.lab.probes.probing import ask_first_probes
+from toolbench.lab.probes.routes import ask_first_probes
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.queueing import queue_trials
 

@@ -4,18 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from django.conf import settings
-
 from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.policy.optional_parameters import OPTIONAL
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.evals.trials import Instance, Scenario
+from toolbench.lab.confirmation import FREE_KINDS, check_agreed
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.planning.known_scenarios import find_scenario
-from toolbench.lab.planning.run_request import ConfirmationNeeded
-
-FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
 def most_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
@@ -79,15 +75,3 @@ def check_paid_for(
             paid[config.provider_name] += count * most
     capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
     check_agreed(Counter(capped) + Counter(probes), agreed)
-
-
-def check_agreed(paid: Mapping[str, int], agreed: int) -> None:
-    """Raises ConfirmationNeeded when these paid requests, by the provider's name, are more than are sent without
-    asking, and in all more than the `agreed` number."""
-    if needs_asking(paid) and sum(paid.values()) > agreed:
-        raise ConfirmationNeeded(paid)
-
-
-def needs_asking(paid: Mapping[str, int]) -> bool:
-    """`paid`: requests by the provider's name."""
-    return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())

@@ -177,16 +177,3 @@ class Plan:
     def most_paid(self) -> int:
         """What has to be agreed to."""
         return sum(self.paid_requests.values())
-
-
-class ConfirmationNeeded(Exception):
-    """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
-
-    def __init__(self, paid_requests: Mapping[str, int]) -> None:
-        self.paid_requests = dict(paid_requests)
-        spent = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
-        super().__init__(f"This may send {spent}. Confirm that it may be paid for.")
-
-    @property
-    def requests(self) -> int:
-        return sum(self.paid_requests.values())

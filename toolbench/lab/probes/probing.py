@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
-from toolbench.lab.planning.paying import FREE_KINDS, check_agreed
+from toolbench.lab.confirmation import FREE_KINDS, check_agreed
+from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
 from toolbench.lab.probes.probe_storing import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
-from toolbench.lab.probes.routes import models_to_probe, settle
 from toolbench.lab.processes.background import keep_running
 from toolbench.lab.processes.database_thread import AWAY, DatabaseThread, is_away
 from toolbench.lab.processes.job_failures import count_failure
@@ -62,12 +61,6 @@ def ask_probe(model: Model, kind: str, *, why: str = "") -> Probe:
     return probe
 
 
-def ask_first_probes(run: Run) -> None:
-    """Ask for the probes that trials of this new run wait for. To be called in the transaction that writes the run."""
-    for model in models_to_probe(run):
-        ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
-
-
 def ask_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     """A conformance probe of every model of the provider, as `ask_probe` does it; they are worked one after the other.
     Raises ConfirmationNeeded when they may send more paid requests than are sent without asking, and more than the
@@ -88,9 +81,20 @@ def waiting_probes(provider_id: int) -> list[int]:
     return list(queued.order_by("pk").values_list("pk", flat=True))
 
 
-def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> bool:
-    """Carries out a queued probe, unless another of its provider is under way; whether it did. To be called in a
-    thread without an event loop."""
+def work_probe(
+    probe_id: int, stopping: Callable[[], bool] = lambda: False, *, on_finished: Callable[[int], object]
+) -> bool:
+    """Carry out a queued probe, unless another of its provider is under way.
+
+    Call it in a thread without an event loop.
+
+    Args:
+        stopping: whether the worker is asked to stop; the probe is then queued again.
+        on_finished: called with the model's id when the probe is done or queued again.
+
+    Returns:
+        Whether this call carried it out.
+    """
     claimed = claim(probe_id)
     if claimed is None:
         return False
@@ -107,7 +111,7 @@ def work_probe(probe_id: int, stopping: Callable[[], bool] = lambda: False) -> b
             raise  # the sweep queues it again when its lease is over
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish(claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
-    settle(claimed.model_id)
+    on_finished(claimed.model_id)
     wake_probes(_next_waiting(probe_id))
     return True
 

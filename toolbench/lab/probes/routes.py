@@ -23,6 +23,7 @@ from toolbench.lab.planning.policy_hash import policy_hash
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.support import after_probe
 from toolbench.lab.probes.capabilities import effective_of, get_effective
+from toolbench.lab.probes.probing import ask_probe
 from toolbench.lab.processes.job_failures import recorded
 from toolbench.lab.processes.waking import wake
 
@@ -85,6 +86,12 @@ def models_to_probe(run: Run) -> list[Model]:
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
     known = get_effective(models)
     return [model for model in models if must_probe(known[model.pk].capabilities)]
+
+
+def ask_first_probes(run: Run) -> None:
+    """Ask for the probes that trials of this new run wait for. Call it in the transaction that writes the run."""
+    for model in models_to_probe(run):
+        ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
 
 
 def settle(model_id: int) -> int:

@@ -12,11 +12,12 @@ from django.db.models.functions import Now
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.judging.failures import all_classes
+from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.counts.cells import bring_up_to_date, mark_stale, recompute_at_once
 from toolbench.lab.launching.launching import planned_trial
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.planning.known_scenarios import find_scenario, is_as_it_was
-from toolbench.lab.planning.paying import FREE_KINDS, check_paid_for, frozen_policy, is_applicable
+from toolbench.lab.planning.paying import check_paid_for, frozen_policy, is_applicable
 from toolbench.lab.planning.plain_text import plain
 from toolbench.lab.planning.run_request import LARGEST_CAP
 from toolbench.lab.probes.routes import models_to_probe

@@ -13,7 +13,7 @@ from toolbench.lab.launching.launching import LARGEST_SEED
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.engine_version import engine_version
 from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.probes.probing import ask_first_probes
+from toolbench.lab.probes.routes import ask_first_probes
 from toolbench.lab.processes.waking import wake
 from toolbench.lab.trials.finishing import finish_runs
 from toolbench.lab.trials.queueing import queue_trials

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -15,7 +15,6 @@ from toolbench.lab.processes.database_thread import AWAY, DatabaseThread
 from toolbench.lab.processes.job_failures import count_failure
 from toolbench.lab.processes.liveness import beat
 from toolbench.lab.shifts.counter import Counter, Handed
-from toolbench.lab.shifts.sweeping import look, sweep
 from toolbench.lab.trials.claiming import ClaimedTrial, has_work, renew
 from toolbench.lab.trials.permits import Permits
 from toolbench.lab.trials.slots import Slots
@@ -39,10 +38,19 @@ STOP_SECONDS = 3.0  # for trials in flight when the worker is asked to stop
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a shift claims, in seconds; who asks it to stop; whom it tells that it claims no more, unless
-    it could not claim at all for want of the provider's key."""
+    """How a shift works.
+
+    Attributes:
+        seconds: how long it claims trials.
+        check_runs: called every 0.8 s with the ids of the runs of its trials; returns those that are cancelled.
+        sweep: called now and then and at the end, to repair what other workers lost.
+        stopping: whether the worker is asked to stop.
+        over: called when it claims no more, unless it could not claim for want of the provider's key.
+    """
 
     seconds: float
+    check_runs: Callable[[Collection[int]], Iterable[int]]
+    sweep: Callable[[], object]
     stopping: Callable[[], bool] = lambda: False
     over: Callable[[], None] = lambda: None
 
@@ -209,7 +217,7 @@ class Shift:
                     task.cancel()
             self._slots.freed.clear()
             await self._wait()
-        await self._attempt(sweep)
+        await self._attempt(self._terms.sweep)
 
     async def _beat(self) -> None:
         while True:
@@ -239,14 +247,14 @@ class Shift:
             await asyncio.sleep(LOOK_SECONDS)
             with suppress(*AWAY):
                 runs = {held.trial.run_id for held in self._held.values()}
-                for run_id in await self._storing.run(look, runs):
+                for run_id in await self._storing.run(self._terms.check_runs, runs):
                     self._cancels[run_id].set()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             with suppress(*AWAY):
-                await self._storing.run(sweep)
+                await self._storing.run(self._terms.sweep)
 
     async def _measure_lag(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """Which providers this worker process claims for: one shift per provider at a time, however often it is woken."""
 
 import threading
+from collections.abc import Callable, Collection, Iterable
 
 from django.conf import settings
 
@@ -10,9 +11,15 @@ from toolbench.lab.trials.claiming import has_work
 
 
 class Roster:
-    """Shared by the threads of a process."""
+    """Providers that are served now, shared by the threads of a process.
 
-    def __init__(self) -> None:
+    Args:
+        check_runs, sweep: handed to every shift; see `Terms`.
+    """
+
+    def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
+        self._check_runs = check_runs
+        self._sweep = sweep
         self._guard = threading.Lock()
         self._claiming: dict[int, object] = {}
         self._stopping = threading.Event()
@@ -32,7 +39,11 @@ class Roster:
                 return 0
             self._claiming[provider_id] = over
         terms = Terms(
-            settings.SHIFT_SECONDS, stopping=self._stopping.is_set, over=lambda: self._over(provider_id, over)
+            settings.SHIFT_SECONDS,
+            check_runs=self._check_runs,
+            sweep=self._sweep,
+            stopping=self._stopping.is_set,
+            over=lambda: self._over(provider_id, over),
         )
         try:
             return serve(provider_id, terms)

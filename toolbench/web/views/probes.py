@@ -6,8 +6,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.planning.run_request import ConfirmationNeeded
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.lab.probes.adopting import NothingToAdopt
 from toolbench.lab.probes.adopting import adopt as adopt_preset

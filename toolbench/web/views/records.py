@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
 from toolbench.lab.decisions.decide_query import DecideQuery
 from toolbench.lab.decisions.fresh_trials import Unconfirmable
@@ -21,7 +22,7 @@ from toolbench.lab.decisions.records import (
     save_record,
 )
 from toolbench.lab.models import DecisionRecord
-from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.planning.whole_numbers import whole_number
 from toolbench.web.downloads import as_file, table_file
 from toolbench.web.owners import owner_of

@@ -6,11 +6,11 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.bundles.choosing import private_cases
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.launching.forecast_page import forecast_plan, forecast_rest
 from toolbench.lab.launching.launch_form import get_launch_choices
 from toolbench.lab.launching.power_hint import get_power_hint
 from toolbench.lab.models import Run
-from toolbench.lab.planning.run_request import ConfirmationNeeded
 from toolbench.lab.replays.rejudging import get_judging_state
 from toolbench.lab.runs import controlling
 from toolbench.lab.runs.frozen_settings import get_frozen_settings

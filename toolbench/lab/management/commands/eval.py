@@ -17,10 +17,11 @@ from toolbench.lab.command.eval_shifts import EvalShifts
 from toolbench.lab.command.eval_text import plan_lines, run_lines
 from toolbench.lab.command.eval_watching import counted_interrupts, run_bar
 from toolbench.lab.command.eval_words import EvalRefused
+from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.launching.expansion import expand
 from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Run
-from toolbench.lab.planning.run_request import ConfirmationNeeded, LaunchRefused
+from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.reports.report import ReportRefused, check_folder, write_report
 from toolbench.lab.runs import controlling
 

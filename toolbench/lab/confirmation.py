@@ -1,0 +1,34 @@
+"""Confirmation by a person before many paid requests are sent."""
+
+from collections.abc import Mapping
+
+from django.conf import settings
+
+from toolbench.lab.models import Provider
+
+FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+
+
+class ConfirmationNeeded(Exception):
+    """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
+
+    def __init__(self, paid_requests: Mapping[str, int]) -> None:
+        self.paid_requests = dict(paid_requests)
+        spent = ", ".join(f"up to {count:,} requests to {name}" for name, count in self.paid_requests.items())
+        super().__init__(f"This may send {spent}. Confirm that it may be paid for.")
+
+    @property
+    def requests(self) -> int:
+        return sum(self.paid_requests.values())
+
+
+def check_agreed(paid: Mapping[str, int], agreed: int) -> None:
+    """Raises ConfirmationNeeded when these paid requests, by the provider's name, are more than are sent without
+    asking, and in all more than the `agreed` number."""
+    if needs_asking(paid) and sum(paid.values()) > agreed:
+        raise ConfirmationNeeded(paid)
+
+
+def needs_asking(paid: Mapping[str, int]) -> bool:
+    """`paid`: requests by the provider's name."""
+    return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())
