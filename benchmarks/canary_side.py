@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import benchmarks.ready  # noqa: F401
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.endpoints.probe_job import ask_probe
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.probes.probing import ask_probe
-from toolbench.lab.secrets.keys import encrypt
+from toolbench.lab.runs.launch import launch
 
 KEY_NAME = "TOOLBENCH_CANARY_KEY"
 LOOK_SECONDS = 0.5

@@ -19,14 +19,14 @@ from toolbench.engine.wires.sse import EventReader
 from toolbench.engine.wires.streaming import StreamDecoder
 from toolbench.evals.own.documents import NotReadable, read_document
 from toolbench.evals.own.reading import Faults, case_of
-from toolbench.lab.bundles.log_documents import read_log_document
-from toolbench.lab.bundles.manifest import NotABundle, read_manifest
-from toolbench.lab.bundles.rows import packed, unpacked
-from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
-from toolbench.lab.counts.export_table import ExportTable
-from toolbench.lab.imports.history_lines import HistoryRefused, read_lines
-from toolbench.lab.steps.code_lines import code_of
-from toolbench.lab.steps.facts import column_json, column_text
+from toolbench.lab.cases.drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.interchange.history.lines import HistoryRefused, read_lines
+from toolbench.lab.interchange.inspect_ai.documents import read_log_document
+from toolbench.lab.interchange.manifest import NotABundle, read_manifest
+from toolbench.lab.interchange.row_json import packed, unpacked
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.traces.code_view import code_of
+from toolbench.lab.traces.step_facts import column_json, column_text
 from toolbench.providers.live_masking import LiveMasker
 from toolbench.providers.masking import Masker
 from toolbench.web.exports import WRITERS

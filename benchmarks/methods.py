@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 import benchmarks.ready  # noqa: F401
-from toolbench.lab.counts.rates import Rate, rate_of
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import Model, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
-from toolbench.lab.runs.local_run import EXAMPLES, OWN, TOOLS
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.runs.local_demo import EXAMPLES, OWN, TOOLS
 
 WAYS = {
     ("native", OWN, ""): "native, the model's own template",

@@ -15,9 +15,9 @@ import benchmarks.ready  # noqa: F401
 from benchmarks.answers import ANSWERS
 from benchmarks.play import MODEL, SCENARIO, STRATEGY, play, request_bodies
 from benchmarks.stack import KEY_NAME
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Provider, Run, Step, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 
 STEPS_PER_TRIAL = 5
 LOOK_SECONDS = 0.5

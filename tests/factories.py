@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from toolbench.lab.counts.cells import recompute_stale
+from toolbench.lab.metrics.cells import recompute_stale
 from toolbench.lab.models import (
     Cell,
     Model,

@@ -13,8 +13,8 @@ import pytest
 from django.urls import resolve
 
 from toolbench.evals import published, scenarios
-from toolbench.lab.command.eval_options import OPTIONS
-from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.management.eval.options import OPTIONS
+from toolbench.lab.metrics.definitions import METRICS
 from toolbench.providers.simulated.personas import all_personas
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,7 +6,7 @@ import pytest
 from django.template import Context, Engine
 
 from tests.strict_templates import UNKNOWN, UnknownTemplateNameError
-from toolbench.lab.counts.metrics import METRICS
+from toolbench.lab.metrics.definitions import METRICS
 
 CONSTRUCTS = (
     "{{ %s }}",

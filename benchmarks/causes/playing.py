@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from benchmarks.simulated_trials import Cell, Trial, play_trials
 from toolbench.evals.due import grade
-from toolbench.lab.steps.causes import cause_columns
-from toolbench.lab.steps.driven_steps import driven_steps
+from toolbench.lab.traces.cause_columns import cause_columns
+from toolbench.lab.traces.finished_steps import driven_steps
 from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.server import SimulatedServer
 

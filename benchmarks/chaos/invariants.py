@@ -8,9 +8,9 @@ from typing import Any
 from django.db import DataError, connection, transaction
 from django.db.models import QuerySet
 
-from toolbench.lab.counts.cells import recompute
+from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, CellTimes
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.worker.database_thread import AWAY
 
 # Every end that a trial ever had, written by the database in the transaction of that end.
 _WITNESS = """

@@ -14,10 +14,10 @@ from django.db import connection
 import benchmarks.ready  # noqa: F401
 from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
 from toolbench.evals.statistics.stopping import Until
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.processes.database_thread import AWAY
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.worker.database_thread import AWAY
 
 SCENARIO = "happy_path"
 POISONED_READ_SECONDS = 2.0

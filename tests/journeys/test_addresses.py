@@ -13,11 +13,11 @@ from django.urls import URLPattern, reverse
 from tests.connections import connections
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
 from tests.web.html_forms import find_leaks, read_forms
-from toolbench.lab.comparisons.compare_query import AXES
-from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.records import save_record
-from toolbench.lab.imports.import_queue import queue_import
+from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
+from toolbench.lab.results.compare.query import AXES
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import save_record
 from toolbench.providers.scripted import ScriptedProvider, json_answer
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.providers import ProviderForm

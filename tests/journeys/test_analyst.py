@@ -5,9 +5,9 @@ from playwright.sync_api import Page, expect
 from tests.factories import make_model, make_provider
 from tests.journeys.planning import TYPICAL, finished
 from tests.workers import WorkerProcess
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 
 SEED = 20_261_122  # personas draw from it, so the figures are the same every time
 HERE, THERE = "Simulated", "Second host"

@@ -8,7 +8,7 @@ from django.test import Client
 
 from tests.journeys.conftest import Scripting
 from tests.lab.benches import launched, plays_well, scripted_model, work
-from toolbench.lab.connections import connecting
+from toolbench.lab.endpoints import connect
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.providers.scripted import Answer, Seen, completion, fails, json_answer, says
 
@@ -181,7 +181,7 @@ def test_a_model_that_went_away_is_refused_before_anything_is_sent(
 ) -> None:
     provider = scripting(plays_well)
     model = scripted_model(provider)
-    connecting.delete(model.provider_id)
+    connect.delete(model.provider_id)
 
     answer = owner_client.post("/runs/new/", PLANNED | {"models": model.pk, "scenarios": "happy_path"})
 

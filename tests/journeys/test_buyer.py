@@ -5,9 +5,9 @@ from playwright.sync_api import Page, expect
 from tests.factories import make_model, make_provider
 from tests.journeys.planning import finished
 from tests.workers import WorkerProcess
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 
 PRESET = "content_tag_tool_call_fallback"
 

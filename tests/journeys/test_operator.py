@@ -6,8 +6,8 @@ from tests.journeys.conftest import Scripting
 from tests.journeys.planning import Wish, finished, start
 from tests.lab.benches import plays_well, scripted_model
 from tests.workers import WorkerProcess
+from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider, Run
-from toolbench.lab.secrets.keys import encrypt
 from toolbench.providers.scripted import Answer, Seen, fails
 
 

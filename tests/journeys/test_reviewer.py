@@ -6,7 +6,7 @@ from pytest_django.live_server_helper import LiveServer
 from tests.browsers import Watch
 from tests.journeys.planning import Wish, finished, start
 from tests.workers import WorkerProcess
-from toolbench.lab.signing_in import make_token
+from toolbench.lab.sign_in import make_token
 
 
 def to_the_first_bad_step(page: Page) -> int:

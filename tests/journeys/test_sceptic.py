@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import Scripting
 from tests.workers import WorkerProcess
-from toolbench.lab.processes.services import register
-from toolbench.lab.runs.local_run import ensure_local_run
+from toolbench.lab.runs.local_demo import ensure_local_run
+from toolbench.lab.worker.local_services import register
 from toolbench.providers.scripted import Answer, Seen
 
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.maintenance import look, sweep
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.shifts.execution import Terms, serve
-from toolbench.lab.shifts.sweeping import look, sweep
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.worker.session import Terms, serve
 from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, calls, says
 
 HELD_SECONDS = 180  # at most; what is held for longer was forgotten

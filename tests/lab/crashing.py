@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from django.db import OperationalError, connection, connections
 
 from tests.lab.durable import DurablePostgres
-from toolbench.lab.processes.database_thread import DatabaseThread
+from toolbench.lab.worker.database_thread import DatabaseThread
 
 P = ParamSpec("P")
 T = TypeVar("T")

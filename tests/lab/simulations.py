@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.lab.benches import launched, work
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run
-from toolbench.lab.processes.services import register
+from toolbench.lab.worker.local_services import register
 from toolbench.providers.simulated.server import SimulatedServer
 
 
 @contextmanager
 def simulation() -> Iterator[None]:
     """The catalogue is loaded and its personas can be asked, without latency."""
-    catalogue.load()
+    builtin_data.load()
     server, loop = SimulatedServer(latency=0), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F
 
 from tests.lab.benches import counts, launched
-from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Step, Trial
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.engine.wires.anthropic.typed import typed
 from tests.lab.benches import PATCH, launched, scripted_model, work
+from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Step, StepBody, Trial
-from toolbench.lab.runs.resending import resend
-from toolbench.lab.secrets.keys import encrypt
-from toolbench.lab.steps.facts import load
+from toolbench.lab.runs.repeat import resend
+from toolbench.lab.traces.step_facts import load
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)

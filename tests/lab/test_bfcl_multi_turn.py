@@ -7,14 +7,14 @@ import pytest
 from tests.lab.benches import scripted_model, work
 from toolbench.evals.bfcl.multi_turn.cases import golden_turns, multi_turn_cases
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
-from toolbench.lab.cases.case_page import get_case
-from toolbench.lab.cases.casework import request_for
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.cases.edit import request_for
+from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
+from toolbench.lab.cases.pages import get_case
 from toolbench.lab.models import Case, Run, Trial
-from toolbench.lab.replays.replaying import replay
-from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.replays.execute import replay
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.runs.launch import launch
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
 
 

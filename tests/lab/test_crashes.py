@@ -18,12 +18,12 @@ from tests.lab.benches import Halfway, counts, launched, scripted_model, work
 from tests.lab.crashing import Crashes, Moment
 from tests.lab.durable import DurablePostgres
 from tests.waiting import wait_until
-from toolbench.lab.counts.cells import mark_stale, recompute_stale
+from toolbench.lab.maintenance import sweep
+from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Model, Run, Step, Trial
-from toolbench.lab.processes.database_thread import AWAY
-from toolbench.lab.runs import controlling
-from toolbench.lab.shifts import execution
-from toolbench.lab.shifts.sweeping import sweep
+from toolbench.lab.runs import control
+from toolbench.lab.worker import session as execution
+from toolbench.lab.worker.database_thread import AWAY
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
 
 TRIALS = 4
@@ -182,7 +182,7 @@ def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
     server.flush()
 
     def set_cap() -> None:
-        controlling.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
+        control.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
 
     crashes = Crashes(server, [("hand_out", Moment.ANSWERED)], restarted=set_cap)
     worked_to_the_end(model, crashes, monkeypatch)

@@ -11,12 +11,12 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from tests.lab.benches import plays_well, scripted_model
-from toolbench.lab.catalogue import load
-from toolbench.lab.command.eval_request import NO_LIMIT_SECONDS
+from toolbench.lab.builtin_data import load
+from toolbench.lab.credentials.keys import encrypt
+from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
 from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
-from toolbench.lab.runs import controlling
-from toolbench.lab.secrets.keys import encrypt
-from toolbench.lab.trials.plans import frozen_configs
+from toolbench.lab.runs import control
+from toolbench.lab.worker.trial_plan import frozen_configs
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
 
@@ -307,7 +307,7 @@ def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedProvider) -> No
     scripted_model(scripted)
     refused(request_cap="1", jobs="1")
     run = Run.objects.get()
-    controlling.raise_caps(run.pk, request_cap=None, token_cap=None)
+    control.raise_caps(run.pk, request_cap=None, token_cap=None)
     evaluate(resume=run.pk)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED

@@ -13,7 +13,7 @@ from tests.engine.wires.anthropic.events import event, events, message
 from tests.extremes import EXTREMES
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from tests.web.visits import failures_of
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Run, Step, Trial
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completion
 
@@ -77,7 +77,7 @@ def assert_bounded(run: Run) -> None:
 def test_implausible_figures_stop_no_other_run(
     wire: str, body: Callable[[dict[str, Any]], bytes], owner_client: Client
 ) -> None:
-    catalogue.load()
+    builtin_data.load()
     with ScriptedProvider(Reports(body)) as hostile, ScriptedProvider(plays_well) as friendly:
         poisoned_model = scripted_model(hostile, "hostile", wire=wire)
         innocent_model = scripted_model(friendly, "friendly")

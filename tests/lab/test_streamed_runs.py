@@ -6,14 +6,14 @@ import random
 import pytest
 
 from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
-from toolbench.lab.matrix.matrix import get_matrix
-from toolbench.lab.matrix.matrix_export import export_matrix
-from toolbench.lab.matrix.matrix_query import MatrixQuery
 from toolbench.lab.models import RunConfig, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.steps.facts import load
-from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trial_filter import TrialFilter
+from toolbench.lab.results.matrix.export import export_matrix
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.traces.step_facts import load
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
 from toolbench.providers.simulated.streaming import encode, events_of
 

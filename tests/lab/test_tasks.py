@@ -8,10 +8,9 @@ import pytest
 from tests.lab.benches import launched, scripted_model
 from toolbench.celery import app
 from toolbench.lab import tasks
+from toolbench.lab.maintenance import sweep
 from toolbench.lab.models import JobFailure
-from toolbench.lab.processes import liveness
-from toolbench.lab.shifts import execution
-from toolbench.lab.shifts.sweeping import sweep
+from toolbench.lab.worker import heartbeat, session
 from toolbench.providers.scripted import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +24,7 @@ def breaks(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize("name", TASKS)
 def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, verb in (
-        (tasks.roster, "work"), (tasks, "work_probe"), (tasks, "work_replay"), (liveness, "beat"),
+        (tasks.roster, "work"), (tasks, "work_probe"), (tasks, "work_replay"), (heartbeat, "beat"),
     ):  # fmt: skip
         monkeypatch.setattr(place, verb, breaks)
     task: Callable[..., None] = app.tasks[name]
@@ -40,7 +39,7 @@ def test_session_that_dies_is_counted_and_its_provider_woken_again(
     model = scripted_model(scripted)
     run = launched(model, trials=1)
     with monkeypatch.context() as patch:
-        patch.setattr(execution.Shift, "_drain", breaks)
+        patch.setattr(session.Shift, "_drain", breaks)
         tasks.work_shift(model.provider_id)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.provider_name, failure.error) == ("a worker session", "scripted", "KeyError")

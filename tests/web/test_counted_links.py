@@ -13,10 +13,10 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_trials, recompute_all
 from tests.lab.benches import plays_well, scripted_model, work
 from tests.lab.simulations import persona, simulation, worked
-from toolbench.lab.cases.case_drafts import Draft, read_draft
-from toolbench.lab.cases.casework import add_case, request_for
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.cases.drafts import Draft, read_draft
+from toolbench.lab.cases.edit import add_case, request_for
 from toolbench.lab.models import Run
+from toolbench.lab.runs.launch import launch
 from toolbench.providers.scripted import ScriptedProvider, calls
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,7 +5,7 @@ import io
 import json
 from dataclasses import replace
 
-from toolbench.lab.counts.export_table import ExportTable
+from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.web.exports import as_csv, as_json, as_markdown
 
 TABLE = ExportTable(

@@ -16,9 +16,9 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.bundles.test_inspect_logs import HEADER, sample
 from tests.lab.conftest import Elsewhere, elsewhere, wait_for_a_lock
-from toolbench.lab.imports.import_queue import get_import
+from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
+from toolbench.lab.interchange.queue import get_import
 from toolbench.lab.models import Replay, Run
 from toolbench.web.forms import imports
 

@@ -7,15 +7,15 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
-from toolbench.lab.imports.import_queue import WORK
-from toolbench.lab.probes.probing import work_probe
-from toolbench.lab.probes.routes import settle
-from toolbench.lab.processes import liveness
-from toolbench.lab.processes.job_failures import SESSION, recorded
-from toolbench.lab.processes.waking import BEAT, PROBE, REPLAY, SHIFT
-from toolbench.lab.replays.replay_queue import work_replay
-from toolbench.lab.shifts.roster import Roster
-from toolbench.lab.shifts.sweeping import look, sweep
+from toolbench.lab.endpoints.probe_job import work_probe
+from toolbench.lab.interchange.queue import WORK
+from toolbench.lab.maintenance import look, sweep
+from toolbench.lab.planning.auto_method import settle
+from toolbench.lab.replays.queue import work_replay
+from toolbench.lab.worker import heartbeat
+from toolbench.lab.worker.job_failures import SESSION, recorded
+from toolbench.lab.worker.notify import BEAT, PROBE, REPLAY, SHIFT
+from toolbench.lab.worker.session_registry import Roster
 
 ALLOCATIONS = 5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
 
@@ -59,4 +59,4 @@ def replay(replay_id: int) -> None:
 def beat() -> None:
     """Shows that this worker hears the broker and reaches the database."""
     with recorded("heartbeat"):
-        liveness.beat("worker")
+        heartbeat.beat("worker")

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.decisions.decide_page import DecidePage, DecideRow
-from toolbench.lab.runs.latency import LatencyPage, LatencyRow
+from toolbench.lab.results.decide.page import DecidePage, DecideRow
+from toolbench.lab.results.run.latency import LatencyPage, LatencyRow
 
 View = Callable[[HttpRequest], HttpResponseBase]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from toolbench.lab.counts.export_table import ExportTable
+from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.web.exports import WRITERS
 
 

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 
-from toolbench.lab.counts.export_table import ExportTable, Value
+from toolbench.lab.metrics.export_table import ExportTable, Value
 
 VERSION = 2  # of all tables; files without one are of version 1, which had no quantiles with bounds
 RISKY = ("=", "+", "-", "@", "\t", "\r")

@@ -12,7 +12,7 @@ from django.db import OperationalError
 from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
 from toolbench.lab.models import Cell, CellTimes, Run, Trial
-from toolbench.lab.processes.job_failures import count_failure
+from toolbench.lab.worker.job_failures import count_failure
 
 pytestmark = pytest.mark.django_db
 

@@ -10,11 +10,11 @@ from toolbench.evals.bfcl.cases import cases
 from toolbench.evals.bfcl.golden import golden_calls
 from toolbench.evals.bfcl.scenario import sendable
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.cases.case_page import get_case, get_own_case
-from toolbench.lab.cases.casework import NoSuchCase, request_for
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.cases.edit import NoSuchCase, request_for
+from toolbench.lab.cases.pages import get_case, get_own_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
-from toolbench.lab.planning.known_scenarios import is_private
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
 from tests.web.visits import failures_of
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Probe, ProbeExchange, Run, Step, Trial
 
 MIGRATION = import_module("toolbench.lab.migrations.0014_implausible_figures").Migration
@@ -77,7 +77,7 @@ def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
 
 
 def test_healed_run_is_shown_on_every_page_beside_an_innocent_one(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     poisoned = poisoned_run(imported=True)
     innocent = make_run()
     make_trial(make_cell(make_config(innocent)))

@@ -8,7 +8,7 @@ from django.db import connection
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
 from toolbench.evals.statistics import quantile
-from toolbench.lab.counts.times import Times, cell_times
+from toolbench.lab.metrics.times import Times, cell_times
 from toolbench.lab.models import Cell
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
-from toolbench.lab.counts.tallies import tally
+from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,8 +5,8 @@ import pytest
 from tests.factories import make_model
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import case_study_presets
-from toolbench.lab.catalogue import load
-from toolbench.lab.launching.expansion import expand
+from toolbench.lab.builtin_data import load
+from toolbench.lab.planning.expansion import expand
 from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
 from toolbench.lab.planning.strategies import StrategyWords, read_strategy
 

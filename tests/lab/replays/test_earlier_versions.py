@@ -12,10 +12,10 @@ from tests.lab.benches import work
 from tests.lab.simulations import persona, simulation, worked
 from toolbench.evals.judging import judging
 from toolbench.lab.models import Judgement, Run, Step, Trial
-from toolbench.lab.replays.rejudging import get_judging_state, of_run, rejudge
-from toolbench.lab.replays.replay_check import check_run
-from toolbench.lab.replays.replaying import FIRST_JUDGING, replay
-from toolbench.lab.runs.controlling import repeat
+from toolbench.lab.replays.check import check_run
+from toolbench.lab.replays.execute import FIRST_JUDGING, replay
+from toolbench.lab.replays.rejudge import get_judging_state, of_run, rejudge
+from toolbench.lab.runs.control import repeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"

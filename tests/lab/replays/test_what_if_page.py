@@ -11,8 +11,8 @@ from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset, RunConfig
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
-from toolbench.lab.replays.what_if_plan import WhatIf
-from toolbench.lab.trials.plans import frozen_configs
+from toolbench.lab.replays.what_if_settings import WhatIf
+from toolbench.lab.worker.trial_plan import frozen_configs
 from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -12,8 +12,8 @@ from tests.factories import make_cell, make_config, make_model, make_run, make_t
 from tests.web.visits import pages_about
 from toolbench.evals.statistics import quantile
 from toolbench.evals.statistics.quantile_texts import write_quantile
-from toolbench.lab.counts.metrics import Figure
-from toolbench.lab.counts.rates import rate_of
+from toolbench.lab.metrics.definitions import Figure
+from toolbench.lab.metrics.rate import rate_of
 from toolbench.web.templatetags.figures import figure, money, seconds, span
 
 QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")

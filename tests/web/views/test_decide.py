@@ -4,10 +4,10 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
-from toolbench.lab.counts.cells import recompute
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile, Trial
 from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.runs.launch import launch
 
 pytestmark = pytest.mark.django_db
 

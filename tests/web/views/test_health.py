@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tests.factories import make_provider
 from toolbench.lab.models import Process
-from toolbench.lab.processes.job_failures import count_failure
+from toolbench.lab.worker.job_failures import count_failure
 
 pytestmark = pytest.mark.django_db
 

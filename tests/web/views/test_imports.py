@@ -7,13 +7,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
-from tests.lab.bundles.bundles import bundle_of, members_of, resealed, zipped
-from tests.lab.bundles.test_reading import bundle_with_bad_case, small_run
+from tests.lab.interchange.bundle.test_read import bundle_with_bad_case, small_run
+from tests.lab.interchange.bundles import bundle_of, members_of, resealed, zipped
 from tests.web.visits import failures_of
-from toolbench.lab import catalogue
-from toolbench.lab.imports.import_queue import WORK
+from toolbench.lab import builtin_data
+from toolbench.lab.interchange.queue import WORK
 from toolbench.lab.models import Replay, Run
-from toolbench.lab.replays.replay_queue import work_replay
+from toolbench.lab.replays.queue import work_replay
 from toolbench.web.forms import imports
 
 pytestmark = pytest.mark.django_db
@@ -93,7 +93,7 @@ NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/l
 
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 1e6, 0.0])
 def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
-    catalogue.load()
+    builtin_data.load()
     run = small_run()
     members = members_of(bundle_of(run)[0])
     for name in [name for name in members if name.startswith("evidence/trials/")]:
@@ -108,7 +108,7 @@ def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None
 
 
 def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     poisoned, innocent = make_run(imported=True), make_run()
     for run, cost in ((poisoned, 1.7e308), (innocent, 0.25)):
         cell = make_cell(make_config(run))

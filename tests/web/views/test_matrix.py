@@ -7,7 +7,7 @@ from django.test import Client
 from playwright.sync_api import Page, expect
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 from toolbench.lab.models import RunConfig
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) ->
 
 
 def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     text = owner_client.get("/matrix/").content.decode()
     assert "Published 2026-02, not measured here." in text
     assert "1,002/1,160" in text
@@ -48,7 +48,7 @@ def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: 
 
 
 def test_every_published_row_opens(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     for position in range(29):
         text = owner_client.get(f"/matrix/?scope=published&cell=p{position}").content.decode()
         assert "Under our rules" in text
@@ -138,7 +138,7 @@ TOO_WIDE = """theme => {
 
 @pytest.mark.django_db(transaction=True)
 def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> None:
-    catalogue.load()
+    builtin_data.load()
     config = measured()
     browser_page.set_viewport_size({"width": 360, "height": 780})
     for path in (*PAGES, f"/matrix/?cell={config.pk}"):

@@ -4,13 +4,13 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model, make_provider
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 
 pytestmark = pytest.mark.django_db
 
 
 def test_models_are_listed_and_found(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     assert "mixed upstreams" in owner_client.get("/models/").content.decode()
     found = owner_client.get("/models/?q=grok").content.decode()
     assert "x-ai/grok-4.1-fast" in found

@@ -3,12 +3,12 @@
 import pytest
 from django.test import Client
 
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 
 
 @pytest.mark.django_db
 def test_personas_stand_with_their_true_rates_and_are_said_to_be_made_up(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     text = owner_client.get("/demo/personas/").content.decode()
     assert "Nothing here is a real model." in text
     assert "reliable-90" in text

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 from toolbench.lab.models import Probe, Provider, Run
 from toolbench.providers.scripted import ScriptedProvider, fails, json_answer
 from toolbench.providers.secret_spellings import SHORTEST_SECRET
@@ -151,7 +151,7 @@ def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None
 
 
 def test_a_provider_that_comes_with_toolbench_is_not_edited(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     local = Provider.objects.get(service="local-own")
     assert "comes with Toolbench" in owner_client.get(f"/providers/{local.pk}/").content.decode()
 

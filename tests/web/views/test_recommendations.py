@@ -4,13 +4,13 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from toolbench.lab import catalogue
+from toolbench.lab import builtin_data
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     text = owner_client.get("/decide/recommendations/").content.decode()
     assert "40/40 overlaps 36/40" in text
     assert "1,002/1,160" in text
@@ -21,7 +21,7 @@ def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Cl
 
 
 def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client: Client) -> None:
-    catalogue.load()
+    builtin_data.load()
     config = make_config(make_run(), make_model("openai/gpt-5.2:nitro"))
     make_trials(make_cell(config), **{"pass": 20, "fail": 20})
     text = owner_client.get("/decide/recommendations/?scope=real").content.decode()

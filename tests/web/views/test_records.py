@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
-from toolbench.lab.counts.cells import mark_stale
+from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import DecisionRecord, Run
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
-from toolbench.lab.counts.cells import recompute_at_once
+from toolbench.lab.metrics.cells import recompute_at_once
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.counts.test_set_aside import POISON
-from toolbench.lab.counts.cells import recompute_stale, retry_set_aside
+from tests.lab.metrics.test_set_aside import POISON
+from toolbench.lab.metrics.cells import recompute_stale, retry_set_aside
 from toolbench.lab.models import Cell, Run, Trial
 
 pytestmark = pytest.mark.django_db(transaction=True)

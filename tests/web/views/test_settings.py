@@ -5,8 +5,8 @@ from django.test import Client
 
 from tests.factories import make_config, make_model, make_provider, make_run
 from toolbench.evals.deciding.sdk_settings import WRITERS
+from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider
-from toolbench.lab.secrets.keys import encrypt
 
 pytestmark = pytest.mark.django_db
 

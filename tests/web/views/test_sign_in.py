@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from tests.test_settings import cookie_names
-from toolbench.lab.signing_in import make_token
+from toolbench.lab.sign_in import make_token
 
 pytestmark = pytest.mark.django_db
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
-from tests.lab.traces.test_trace import failed_trial
+from tests.lab.results.trial.test_page import failed_trial
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Trial
 

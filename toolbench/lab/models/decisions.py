@@ -20,7 +20,7 @@ class DecisionRecord(models.Model):
     sentence = models.TextField()
     leader = models.CharField(max_length=600, blank=True)  # key of a row of the evidence, "" for none
     chosen_among = models.PositiveIntegerField(default=0)
-    evidence = models.JSONField(default=list)  # a row per configuration (lab/decisions/records.py)
+    evidence = models.JSONField(default=list)  # a row per configuration (lab/results/decide/records.py)
     engine_version = models.CharField(max_length=20, blank=True)
     confirmation = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     confirmed = models.JSONField(null=True, blank=True)  # the confirmation's row, frozen; null until it is kept

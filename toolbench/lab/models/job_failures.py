@@ -10,7 +10,7 @@ class JobFailure(models.Model):
     is deleted once a day has passed without another failure of its kind.
     """
 
-    job = models.CharField(max_length=80)  # named as in the tables of jobs: lab/shifts, lab/scheduling.py, lab/tasks.py
+    job = models.CharField(max_length=80)  # named as in the tables of jobs: lab/shifts, lab/schedule.py, lab/tasks.py
     provider_name = models.CharField(max_length=80, blank=True)  # blank: not a job of one provider
     error = models.CharField(max_length=80)  # class of the exception
     place = models.CharField(max_length=200, blank=True)  # innermost function of Toolbench, of the last failure

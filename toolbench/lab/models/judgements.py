@@ -14,7 +14,7 @@ class Judgement(models.Model):
     judging_version = models.PositiveSmallIntegerField()
     current = models.BooleanField(default=True)
     outcome = models.CharField(max_length=10)
-    columns = models.JSONField(default=dict)  # lab/replays/replaying.py: COLUMNS
+    columns = models.JSONField(default=dict)  # lab/replays/execute.py: COLUMNS
     judged_at = models.DateTimeField()
 
     class Meta:

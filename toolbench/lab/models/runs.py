@@ -33,7 +33,7 @@ class Run(models.Model):
     stopped_reason = models.CharField(max_length=200, blank=True)  # why it is paused: a cap, a person
     simulated = models.BooleanField(default=False)  # any simulated model in it: lives under Demo
     imported = models.BooleanField(default=False)  # tried elsewhere: in no scope but its own and where it is named
-    origin = models.JSONField(default=dict, blank=True)  # of an imported run (lab/bundles/origin.py)
+    origin = models.JSONField(default=dict, blank=True)  # of an imported run (lab/interchange/origin.py)
     purpose = models.CharField(max_length=24, blank=True)  # "", first_page, resend, aa, confirm, decide, cli, …
     instance_kind = models.CharField(max_length=8, default="parity")  # parity or drawn
     seed = models.BigIntegerField(default=0)  # of instances and of sampling
@@ -87,10 +87,10 @@ class RunConfig(models.Model):
     tool_use_mode = models.CharField(max_length=10, default="enforced")
     layers = models.JSONField(default=list)  # [[name, patch], …] lowest first, without the scenario's
     policy_hash = models.CharField(max_length=64)
-    routing = models.JSONField(default=dict)  # method auto: what it led to and why (lab/probes/routes.py)
+    routing = models.JSONField(default=dict)  # method auto: what it led to and why (lab/planning/auto_method.py)
     probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")  # said so
     awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
-    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/support.py)
+    support = models.JSONField(default=dict)  # who said whether it calls tools (lab/planning/tool_support.py)
     true_rates = models.JSONField(default=dict)  # of a simulated persona, frozen
     position = models.PositiveIntegerField(default=0)
 
@@ -120,7 +120,9 @@ class Cell(models.Model):
     stale = models.BooleanField(default=True)
     compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; blank where they are known
     error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
-    decided = models.CharField(max_length=12, blank=True)  # what ended it (lab/runs/until.py); blank while undecided
+    decided = models.CharField(
+        max_length=12, blank=True
+    )  # what ended it (lab/runs/sequential_stopping.py); blank while undecided
 
     queued = models.PositiveIntegerField(default=0)
     running = models.PositiveIntegerField(default=0)
@@ -178,7 +180,7 @@ class Cell(models.Model):
     added_by_hand = models.PositiveIntegerField(default=0)
     errors_retried = models.PositiveIntegerField(default=0)  # trials tried again after an error: never delivered
     late_passes = models.PositiveIntegerField(default=0)  # of passed: only when tried again
-    # The next seven are counted over the steps of every execution (lab/counts/retries.py).
+    # The next seven are counted over the steps of every execution (lab/metrics/retries.py).
     answers_429 = models.PositiveIntegerField(default=0)
     answers_5xx = models.PositiveIntegerField(default=0)
     trials_429 = models.PositiveIntegerField(default=0)  # trials with such an answer

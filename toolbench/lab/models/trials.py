@@ -210,7 +210,7 @@ class Step(models.Model):
 class StepBody(models.Model):
     """The bytes of a step. `facts` is JSON text kept as bytes, since jsonb refuses NUL, lone surrogates and NaN: what
     changed, calls found and normalised, findings, schema errors, headers, usage, envelope; its shape is
-    told by lab/steps/facts.py."""
+    told by lab/traces/step_facts.py."""
 
     step = models.OneToOneField(Step, on_delete=models.CASCADE, primary_key=True, related_name="body")
     request = models.BinaryField(default=b"")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.planning.refusals import FieldsRefused
+from toolbench.lab.errors import FieldsRefused
 
 LARGEST_CAP = 2**31 - 1  # that a column takes
 STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
@@ -130,7 +130,9 @@ class PlannedConfig:
     stream: bool
     layers: tuple[tuple[str, JsonObject], ...]
     policy_hash: str
-    routing: JsonObject = field(default_factory=dict)  # where the method auto led, and why (lab/probes/routes.py)
+    routing: JsonObject = field(
+        default_factory=dict
+    )  # where the method auto led, and why (lab/planning/auto_method.py)
     support: JsonObject = field(default_factory=dict)  # who said whether the model calls tools
     probe: int | None = None  # the probe that said so
     awaits_probe: bool = False

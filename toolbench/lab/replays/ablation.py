@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from toolbench.engine.policy.policy import resolve
 from toolbench.lab.models import Trial
-from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.execute import replay
 from toolbench.lab.replays.what_if import UNKNOWN, Change, Totals, change_of, counted, totals
-from toolbench.lab.replays.what_if_plan import WhatIf, transforms_of
-from toolbench.lab.trials.plans import frozen_configs
+from toolbench.lab.replays.what_if_settings import WhatIf, transforms_of
+from toolbench.lab.worker.trial_plan import frozen_configs
 
 ALL = "all"
 

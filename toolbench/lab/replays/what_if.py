@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from django.db.models import Count, Min, QuerySet
 
 from toolbench.evals.statistics.intervals import FIXED, Stopping
-from toolbench.lab.counts.rates import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import Cell, Trial
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.replays.replaying import Replayed
+from toolbench.lab.replays.execute import Replayed
+from toolbench.lab.whole_numbers import whole_number
 
 UNKNOWN = "unknown"
 KINDS = ("trial", "cell", "run")

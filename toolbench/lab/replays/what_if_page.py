@@ -8,10 +8,10 @@ from toolbench.engine.formats import names as format_names
 from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, ablate, transforms_in
-from toolbench.lab.replays.replay_queue import ask_replay, changes_of, counts_of
-from toolbench.lab.replays.replaying import replay
+from toolbench.lab.replays.execute import replay
+from toolbench.lab.replays.queue import ask_replay, changes_of, counts_of
 from toolbench.lab.replays.what_if import Change, NothingToReplay, Scope, Totals, change_of, counted, totals
-from toolbench.lab.replays.what_if_plan import LIMITS, WhatIf, all_presets
+from toolbench.lab.replays.what_if_settings import LIMITS, WhatIf, all_presets
 
 MOST_AT_ONCE = 100  # trials replayed while a page is waited for
 MOST_ABLATIONS = 400  # replays of one trial for the table of what verdicts hang on

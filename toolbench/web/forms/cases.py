@@ -5,16 +5,16 @@ from dataclasses import asdict
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.cases.bringing import BroughtIn
-from toolbench.lab.cases.case_drafts import Draft, DraftRefused, read_draft
-from toolbench.lab.cases.case_example import EXAMPLE, NOTE
-from toolbench.lab.cases.case_from_trial import NotMade, draft_from_trial
-from toolbench.lab.cases.case_page import get_models_to_try
-from toolbench.lab.cases.case_transfer import NotBroughtIn, read_cases
-from toolbench.lab.cases.casework import Filing, add_case, edit_case, request_for
+from toolbench.lab.cases.drafts import Draft, DraftRefused, read_draft
+from toolbench.lab.cases.edit import Filing, add_case, edit_case, request_for
+from toolbench.lab.cases.example import EXAMPLE, NOTE
+from toolbench.lab.cases.files import NotBroughtIn, read_cases
+from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
+from toolbench.lab.cases.merge_import import BroughtIn
+from toolbench.lab.cases.pages import get_models_to_try
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.forms.refusals import show_refusal
 
 MOST_SAID = 20

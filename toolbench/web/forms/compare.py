@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.lab.comparisons.compare_choices import CompareChoices
-from toolbench.lab.comparisons.compare_query import AXES, CompareQuery
-from toolbench.lab.traces.trial_filter import NONE, STREAMED, WHOLE
+from toolbench.lab.results.compare.choices import CompareChoices
+from toolbench.lab.results.compare.query import AXES, CompareQuery
+from toolbench.lab.results.trial.filter import NONE, STREAMED, WHOLE
 
 SIDES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
 NOT_TYPED = {"published"}

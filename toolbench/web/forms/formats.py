@@ -6,7 +6,7 @@ from typing import Any, Self
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.format_page import EXAMPLE_TOOLS, MOST_TEXT, example_of
+from toolbench.lab.endpoints.format_viewer import EXAMPLE_TOOLS, MOST_TEXT, example_of
 
 TOOLS_HINT = 'An OpenAI tools array: [{"type": "function", "function": {"name": "get_weather"}}]'
 

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 
-from toolbench.lab.bundles.opening import ImportRefused, unpacked_bytes
-from toolbench.lab.imports.import_queue import queue_import
-from toolbench.lab.imports.importing import import_run
+from toolbench.lab.interchange.import_run import import_run
+from toolbench.lab.interchange.queue import queue_import
+from toolbench.lab.interchange.safe_zip import ImportRefused, unpacked_bytes
 from toolbench.lab.models import Replay, Run
 
 MOST_BYTES = 64 << 20

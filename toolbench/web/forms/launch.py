@@ -3,9 +3,9 @@
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.launching.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
-from toolbench.lab.planning.case_sets import slugs_of
+from toolbench.lab.planning.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
 from toolbench.lab.planning.run_request import STREAMS, RunRequest
+from toolbench.lab.scenarios.case_sets import slugs_of
 from toolbench.web.forms.json_object import JsonObjectField
 
 MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]

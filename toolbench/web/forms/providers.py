@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 from django import forms
 
-from toolbench.lab.connections.addresses import shown_address
-from toolbench.lab.connections.connecting import Connection, templates
-from toolbench.lab.connections.simulated import TEMPLATE as SIMULATED
-from toolbench.lab.connections.simulated import TITLE
+from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.endpoints.connect import Connection, templates
+from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.simulated import TITLE
+from toolbench.lab.endpoints.urls import shown_address
 from toolbench.lab.models import Provider
-from toolbench.lab.secrets.provider_secrets import provider_secrets
 from toolbench.web.forms.json_object import JsonObjectField
 
 _ROWS = {"rows": 3, "spellcheck": "false"}

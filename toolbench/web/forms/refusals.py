@@ -2,7 +2,7 @@
 
 from django import forms
 
-from toolbench.lab.planning.refusals import FieldsRefused
+from toolbench.lab.errors import FieldsRefused
 
 
 def show_refusal(form: forms.Form, refused: FieldsRefused) -> None:

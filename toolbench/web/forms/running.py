@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.runs import controlling
+from toolbench.lab.runs import control
+from toolbench.lab.whole_numbers import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Action:
             repeat, sentence = REPEATING[self.name]
             return Done(sentence, repeat(run_id, owner=owner, agreed=_agreed(self.values)).pk)
         if self.name == "delete":
-            controlling.delete(run_id)
+            control.delete(run_id)
             return Done(f"Run {run_id} is deleted.", None)
         if self.name not in PLAIN:
-            raise controlling.Refused("That button is not known here; nothing was changed.")
+            raise control.Refused("That button is not known here; nothing was changed.")
         return Done(PLAIN[self.name](run_id, self.values), run_id)
 
 
@@ -45,41 +45,41 @@ def read_action(values: Mapping[str, str]) -> Action:
 
 
 def _cancel(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.cancel(run_id)
+    control.cancel(run_id)
     return "Cancelling: requests in flight are dropped, what is finished stays."
 
 
 def _pause(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.pause(run_id, "by you")
+    control.pause(run_id, "by you")
     return "Paused: trials in flight finish, no new one starts."
 
 
 def _resume(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.resume(run_id)
+    control.resume(run_id)
     return "Going on."
 
 
 def _retry(run_id: int, values: Mapping[str, str]) -> str:
-    count = controlling.retry_errored(run_id, agreed=_agreed(values))
+    count = control.retry_errored(run_id, agreed=_agreed(values))
     return f"{count} trials that the infrastructure stopped are queued again."
 
 
 def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
     requests, tokens = _count(values, "request_cap"), _count(values, "token_cap")
-    controlling.resume_above(run_id, request_cap=requests, token_cap=tokens)
+    control.resume_above(run_id, request_cap=requests, token_cap=tokens)
     return "The cap is raised and the run goes on."
 
 
 def _add(run_id: int, values: Mapping[str, str]) -> str:
     cell, count = _count(values, "cell"), _count(values, "count")
     if cell is None or count is None:
-        raise controlling.Refused("Say how many trials to add; nothing was added.")
-    added = controlling.add_trials(run_id, cell, count, agreed=_agreed(values))
+        raise control.Refused("Say how many trials to add; nothing was added.")
+    added = control.add_trials(run_id, cell, count, agreed=_agreed(values))
     return f"{added} trials added; they are marked as added by hand."
 
 
 def _label(run_id: int, values: Mapping[str, str]) -> str:
-    controlling.label(run_id, values.get("label", ""))
+    control.label(run_id, values.get("label", ""))
     return "Label saved."
 
 
@@ -95,14 +95,14 @@ def _count(values: Mapping[str, str], name: str) -> int | None:
         return None
     number = whole_number(text, least=1)
     if number is None:
-        raise controlling.Refused(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
+        raise control.Refused(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
     return number
 
 
 REPEATING = {
-    "repeat": (controlling.repeat, "The same again, with the same seeds."),
+    "repeat": (control.repeat, "The same again, with the same seeds."),
     "aa": (
-        controlling.repeat_for_noise,
+        control.repeat_for_noise,
         "The same instances once more, with fresh sampling seeds: the noise floor.",
     ),
 }

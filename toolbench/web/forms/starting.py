@@ -7,11 +7,11 @@ from django import forms
 from django.contrib.auth.models import User
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.launching import launch
 from toolbench.lab.models import Run
+from toolbench.lab.planning.expansion import expand
 from toolbench.lab.planning.run_request import LaunchRefused, Plan, RunRequest
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.forms.refusals import show_refusal
 
 

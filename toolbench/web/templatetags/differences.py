@@ -5,7 +5,7 @@ from django import template
 from toolbench.evals.statistics.differences import ALPHA, Difference
 from toolbench.evals.statistics.quantile_texts import OPEN_BOUND
 from toolbench.evals.statistics.rounding import half_up, written
-from toolbench.lab.comparisons.compare_counts import Compared
+from toolbench.lab.results.compare.statistics import Compared
 from toolbench.web.templatetags.figures import money
 
 register = template.Library()

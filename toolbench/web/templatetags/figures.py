@@ -12,11 +12,11 @@ from toolbench.evals.deciding import qualifying
 from toolbench.evals.statistics.quantile_texts import UNKNOWN, write_bounds, write_value
 from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed
 from toolbench.evals.statistics.rounding import written
-from toolbench.lab.counts.metrics import Figure
-from toolbench.lab.counts.rates import Rate, rounded
-from toolbench.lab.counts.retries import Retries
-from toolbench.lab.counts.tallies import Tally
-from toolbench.lab.decisions.records import frozen_rate
+from toolbench.lab.metrics.definitions import Figure
+from toolbench.lab.metrics.rate import Rate, rounded
+from toolbench.lab.metrics.retries import Retries
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.results.decide.records import frozen_rate
 
 register = template.Library()
 

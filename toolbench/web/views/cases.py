@@ -8,12 +8,12 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.cases.case_from_trial import NotMade
-from toolbench.lab.cases.case_page import get_case, get_case_sets, get_own_case
-from toolbench.lab.cases.case_transfer import write_cases
-from toolbench.lab.cases.casework import NoSuchCase, delete_case, find_case
-from toolbench.lab.planning.case_sets import NoSuchSet, set_privacy
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.cases.edit import NoSuchCase, delete_case, find_case
+from toolbench.lab.cases.files import write_cases
+from toolbench.lab.cases.from_trial import NotMade
+from toolbench.lab.cases.pages import get_case, get_case_sets, get_own_case
+from toolbench.lab.scenarios.case_sets import NoSuchSet, set_privacy
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
 from toolbench.web.forms.starting import answer_to

@@ -3,11 +3,11 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.comparisons.compare_choices import get_compare_choices
-from toolbench.lab.comparisons.compare_export import export_comparison
-from toolbench.lab.comparisons.compare_query import METRICS, CompareQuery
-from toolbench.lab.comparisons.found_comparison import find_comparison
-from toolbench.lab.comparisons.published_compare import compare_published
+from toolbench.lab.results.compare.choices import get_compare_choices
+from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.page import find_comparison
+from toolbench.lab.results.compare.published_rows import compare_published
+from toolbench.lab.results.compare.query import METRICS, CompareQuery
 from toolbench.web.downloads import table_file
 from toolbench.web.forms.compare import side_fields
 from toolbench.web.pages import page

@@ -7,12 +7,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.decisions.decide_page import get_decide_page
-from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.fresh_trials import Unconfirmable
-from toolbench.lab.decisions.more_trials import get_offer, plan_more
 from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.results.decide.fresh_trials import Unconfirmable
+from toolbench.lab.results.decide.more_trials import get_offer, plan_more
+from toolbench.lab.results.decide.page import get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.charts import decide_chart, with_inline_styles
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page

@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.failures.failures_page import get_codes, get_failures, get_version
-from toolbench.lab.failures.failures_query import SCOPES, FailuresQuery
+from toolbench.lab.results.failures.page import get_codes, get_failures, get_version
+from toolbench.lab.results.failures.query import SCOPES, FailuresQuery
 from toolbench.web.pages import page
 
 

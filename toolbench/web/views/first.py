@@ -5,9 +5,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.connections.local_servers import look_for_local_servers
-from toolbench.lab.first_page import get_first_page
-from toolbench.lab.runs.local_run import get_local_box
+from toolbench.lab.endpoints.local_servers import look_for_local_servers
+from toolbench.lab.results.home import get_first_page
+from toolbench.lab.runs.local_demo import get_local_box
 from toolbench.web.pages import page, wants_part
 
 

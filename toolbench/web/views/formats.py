@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.format_page import read_with_every_format
+from toolbench.lab.endpoints.format_viewer import read_with_every_format
 from toolbench.web.forms.formats import FormatForm
 from toolbench.web.pages import page
 

@@ -4,7 +4,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.processes.health import ask_database, get_health
+from toolbench.lab.worker.health import ask_database, get_health
 from toolbench.web.pages import page
 
 

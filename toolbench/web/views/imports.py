@@ -5,11 +5,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.imports.histories import get_histories, get_history
-from toolbench.lab.imports.import_queue import get_import, open_imports
+from toolbench.lab.interchange.history.import_history import get_histories, get_history
+from toolbench.lab.interchange.queue import get_import, open_imports
+from toolbench.lab.interchange.safe_zip import ImportRefused
 from toolbench.lab.models import History, Replay
-from toolbench.lab.runs.run_list import get_runs
+from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import take
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page

@@ -6,8 +6,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Run
-from toolbench.lab.replays.rejudging import get_changes
-from toolbench.lab.replays.replay_queue import ask_rejudging, rejudging_of
+from toolbench.lab.replays.queue import ask_rejudging, rejudging_of
+from toolbench.lab.replays.rejudge import get_changes
 from toolbench.web.pages import page
 
 

@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.runs.latency import METRICS, get_latency
+from toolbench.lab.results.run.latency import METRICS, get_latency
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.charts import latency_chart, with_inline_styles
 from toolbench.web.pages import page
 

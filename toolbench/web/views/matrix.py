@@ -3,12 +3,12 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.counts.metrics import METRICS
-from toolbench.lab.matrix.matrix import get_matrix, settled
-from toolbench.lab.matrix.matrix_export import export_matrix
-from toolbench.lab.matrix.matrix_panel import get_panel
-from toolbench.lab.matrix.matrix_query import SCOPES, TARGETS, MatrixQuery
-from toolbench.lab.matrix.published import get_published
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.export import export_matrix
+from toolbench.lab.results.matrix.query import SCOPES, TARGETS, MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix, settled
+from toolbench.lab.results.published import get_published
 from toolbench.web.downloads import table_file
 from toolbench.web.pages import page
 

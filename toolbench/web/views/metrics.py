@@ -3,9 +3,9 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.counts.metrics import GROUPS
+from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.models import Run
-from toolbench.lab.runs.run_metrics import get_run_metrics
+from toolbench.lab.results.run.metrics import get_run_metrics
 from toolbench.web.pages import page
 
 

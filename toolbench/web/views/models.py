@@ -5,13 +5,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.connections.same_weights import known_weights, name_weights
-from toolbench.lab.connections.setup_pages import get_models
+from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
+from toolbench.lab.endpoints.canonical_models import known_weights, name_weights
+from toolbench.lab.endpoints.model_page import get_model_page
+from toolbench.lab.endpoints.refused_parameters import take_up
+from toolbench.lab.endpoints.setup_pages import get_models
 from toolbench.lab.models import Model
-from toolbench.lab.planning.plain_text import plain
-from toolbench.lab.probes.adopting import NothingToAdopt
-from toolbench.lab.probes.model_page import get_model_page
-from toolbench.lab.probes.refused_offers import take_up
+from toolbench.lab.plain_text import plain
 from toolbench.web.pages import page
 
 _GONE = "There is no model {}; its provider may have been deleted."

@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.connections.setup_pages import get_presets
-from toolbench.lab.launching.policy_page import PolicyChoice, get_policy_page
+from toolbench.lab.endpoints.setup_pages import get_presets
+from toolbench.lab.planning.policy_page import PolicyChoice, get_policy_page
 from toolbench.web.pages import page
 
 

@@ -7,12 +7,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
+from toolbench.lab.endpoints.adopt_preset import adopt as adopt_preset
+from toolbench.lab.endpoints.probe_job import ask_probe, ask_probes
+from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.probes.adopting import NothingToAdopt
-from toolbench.lab.probes.adopting import adopt as adopt_preset
-from toolbench.lab.probes.probe_page import get_probe_page
-from toolbench.lab.probes.probing import ask_probe, ask_probes
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.pages import page
 
 

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.connections.setup_pages import get_profiles
+from toolbench.lab.endpoints.setup_pages import get_profiles
 from toolbench.web.pages import page
 
 

@@ -5,9 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from toolbench.lab.connections import connecting
-from toolbench.lab.connections.offered_models import ask_for_models, get_offer
-from toolbench.lab.connections.setup_pages import get_provider, get_providers
+from toolbench.lab.endpoints import connect
+from toolbench.lab.endpoints.offered_models import ask_for_models, get_offer
+from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.forms.refusals import show_refusal
@@ -28,10 +28,10 @@ def new(request: HttpRequest) -> HttpResponse:
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            connected = connecting.connect(form.connection()).pk
+            connected = connect.connect(form.connection()).pk
             ask_for_models(connected)
             return redirect("provider-models", connected)
-        except connecting.ConnectRefused as refused:
+        except connect.ConnectRefused as refused:
             show_refusal(form, refused)
     return page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
 
@@ -43,10 +43,10 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     form = ProviderForm(request.POST, provider=provider) if request.method == "POST" else ProviderForm.of(provider)
     if request.method == "POST" and form.is_valid():
         try:
-            connecting.edit(provider_id, form.connection())
+            connect.edit(provider_id, form.connection())
             messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
             return redirect("provider", provider_id)
-        except connecting.ConnectRefused as refused:
+        except connect.ConnectRefused as refused:
             show_refusal(form, refused)
     context = {"form": form, "line": get_provider(provider_id)}
     return page(request, "providers/edit.html", context, status=422 if form.errors else 200)
@@ -58,7 +58,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return page(request, "providers/delete.html", {"line": get_provider(provider_id)})
-    connecting.delete(provider_id)
+    connect.delete(provider_id)
     messages.success(request, f"{provider.name} is deleted. Its runs and trials are kept.")
     return redirect("providers")
 
@@ -73,6 +73,6 @@ def models(request: HttpRequest, provider_id: int) -> HttpResponse:
         ask_for_models(provider_id)
         return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
-    added = connecting.add_models(provider_id, names)
+    added = connect.add_models(provider_id, names)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")
     return redirect("provider", provider_id)

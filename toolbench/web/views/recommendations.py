@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.recommendations import (
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.recommendations import (
     PUBLISHED,
     profile_rules,
     recommend_from_snapshot,

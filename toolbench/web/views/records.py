@@ -9,10 +9,12 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.decisions.confirming import confirm, get_confirmation, keep, trials_wanted
-from toolbench.lab.decisions.decide_query import DecideQuery
-from toolbench.lab.decisions.fresh_trials import Unconfirmable
-from toolbench.lab.decisions.records import (
+from toolbench.lab.models import DecisionRecord
+from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.results.decide.confirmation_run import confirm, get_confirmation, keep, trials_wanted
+from toolbench.lab.results.decide.fresh_trials import Unconfirmable
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import (
     differences,
     export_record,
     get_record,
@@ -21,9 +23,7 @@ from toolbench.lab.decisions.records import (
     record_json,
     save_record,
 )
-from toolbench.lab.models import DecisionRecord
-from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.planning.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file, table_file
 from toolbench.web.owners import owner_of
 from toolbench.web.pages import page

@@ -6,10 +6,10 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.bundles.choosing import BundleRefused, UnknownRun
-from toolbench.lab.bundles.writing import bundle_pieces
-from toolbench.lab.reports.report import ReportRefused, zip_report
-from toolbench.lab.reports.trials_export import export_trials
+from toolbench.lab.interchange.bundle.selection import BundleRefused, UnknownRun
+from toolbench.lab.interchange.bundle.write import bundle_pieces
+from toolbench.lab.interchange.report.trials_table import export_trials
+from toolbench.lab.interchange.report.write import ReportRefused, zip_report
 from toolbench.web.downloads import streamed_file, table_file
 
 

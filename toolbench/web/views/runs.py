@@ -5,17 +5,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.bundles.choosing import private_cases
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.launching.forecast_page import forecast_plan, forecast_rest
-from toolbench.lab.launching.launch_form import get_launch_choices
-from toolbench.lab.launching.power_hint import get_power_hint
+from toolbench.lab.interchange.bundle.selection import private_cases
 from toolbench.lab.models import Run
-from toolbench.lab.replays.rejudging import get_judging_state
-from toolbench.lab.runs import controlling
-from toolbench.lab.runs.frozen_settings import get_frozen_settings
-from toolbench.lab.runs.run_list import Kind, get_runs
-from toolbench.lab.runs.run_page import get_run_page
+from toolbench.lab.planning.forecast_page import forecast_plan, forecast_rest
+from toolbench.lab.planning.launch_form import get_launch_choices
+from toolbench.lab.planning.statistical_power import get_power_hint
+from toolbench.lab.replays.rejudge import get_judging_state
+from toolbench.lab.results.run.frozen_settings import get_frozen_settings
+from toolbench.lab.results.run.index import Kind, get_runs
+from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.running import read_action
 from toolbench.web.forms.starting import answer_to
@@ -70,7 +70,7 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         done = action.carry_out(run_id, owner_of(request))
         messages.success(request, done.sentence)
-    except controlling.Refused as refused:
+    except control.Refused as refused:
         messages.error(request, str(refused))
         return redirect("run", run_id)
     except ConfirmationNeeded as needed:

@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.decisions.settings_export import SettingsPage, get_settings_page
+from toolbench.lab.results.decide.settings_export import SettingsPage, get_settings_page
 from toolbench.web.downloads import as_file
 from toolbench.web.pages import page
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from toolbench.lab.signing_in import redeem
+from toolbench.lab.sign_in import redeem
 from toolbench.web.local_paths import local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"

@@ -4,8 +4,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.models import Step
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.traces.step_bytes import get_bytes, get_bytes_page
+from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file
 from toolbench.web.pages import page
 

@@ -5,15 +5,15 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.failures.trial_causes import get_decisive_cause, get_trial_causes
 from toolbench.lab.models import Trial
-from toolbench.lab.planning.whole_numbers import whole_number
-from toolbench.lab.traces.annotating import annotate
-from toolbench.lab.traces.diff_lane import get_diff_lane
-from toolbench.lab.traces.trace import get_trace
-from toolbench.lab.traces.trial_address import TrialAddress
-from toolbench.lab.traces.trial_filter import OUTCOMES, SORTS, TrialFilter
-from toolbench.lab.traces.trials import get_trials
+from toolbench.lab.results.trial.annotate import annotate
+from toolbench.lab.results.trial.diff_page import get_diff_lane
+from toolbench.lab.results.trial.filter import OUTCOMES, SORTS, TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page_query import TrialAddress
+from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_trial_causes
+from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.local_paths import local_path
 from toolbench.web.pages import page, wants_part
 

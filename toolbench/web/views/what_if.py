@@ -5,10 +5,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.replays.replay_queue import forget_failed
+from toolbench.lab.replays.queue import forget_failed
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
-from toolbench.lab.replays.what_if_plan import WhatIf
+from toolbench.lab.replays.what_if_settings import WhatIf
 from toolbench.web.pages import page
 
 

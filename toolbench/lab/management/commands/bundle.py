@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.bundles.choosing import BundleRefused, choose
-from toolbench.lab.bundles.writing import write_bundle
+from toolbench.lab.interchange.bundle.selection import BundleRefused, choose
+from toolbench.lab.interchange.bundle.write import write_bundle
 
 REFUSED = 2
 

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.catalogue import load
+from toolbench.lab.builtin_data import load
 
 
 class Command(BaseCommand):

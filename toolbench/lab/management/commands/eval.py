@@ -9,21 +9,21 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from toolbench.lab.command.eval_gate import cells_below
-from toolbench.lab.command.eval_options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
-from toolbench.lab.command.eval_providers import bring_openrouter_up_to_date, check_reachable, welcome_back
-from toolbench.lab.command.eval_request import EvalRequest, ask, run_limits
-from toolbench.lab.command.eval_shifts import EvalShifts
-from toolbench.lab.command.eval_text import plan_lines, run_lines
-from toolbench.lab.command.eval_watching import counted_interrupts, run_bar
-from toolbench.lab.command.eval_words import EvalRefused
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.launching.expansion import expand
-from toolbench.lab.launching.launching import launch
+from toolbench.lab.interchange.report.write import ReportRefused, check_folder, write_report
+from toolbench.lab.management.eval.names import EvalRefused
+from toolbench.lab.management.eval.options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
+from toolbench.lab.management.eval.output import plan_lines, run_lines
+from toolbench.lab.management.eval.progress import counted_interrupts, run_bar
+from toolbench.lab.management.eval.providers import bring_openrouter_up_to_date, check_reachable, welcome_back
+from toolbench.lab.management.eval.request import EvalRequest, ask, run_limits
+from toolbench.lab.management.eval.threshold import cells_below
+from toolbench.lab.management.eval.workers import EvalShifts
 from toolbench.lab.models import Model, Run
+from toolbench.lab.planning.expansion import expand
 from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.reports.report import ReportRefused, check_folder, write_report
-from toolbench.lab.runs import controlling
+from toolbench.lab.runs import control
+from toolbench.lab.runs.launch import launch
 
 BELOW, REFUSED, UNFINISHED = 1, 2, 3
 LOOK_SECONDS = 0.3
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             if options.out:
                 check_folder(Path(options.out))
             run = self._start(options, resume=resume, yes=yes)
-        except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, controlling.Refused) as refused:
+        except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, control.Refused) as refused:
             raise CommandError(str(refused), returncode=REFUSED) from refused
         self._work(run)
         self._conclude(run, options)
@@ -160,17 +160,17 @@ def _resumed(run: Run, options: EvalOptions) -> Run:
     """Caps, timeouts and limits given hold from now on. Raises Refused."""
     if options.request_cap or options.token_cap:
         caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
-        controlling.raise_caps(run.pk, **caps)
+        control.raise_caps(run.pk, **caps)
     if limits := run_limits(options):
         Run.objects.filter(pk=run.pk).update(**limits)
     if run.state == Run.State.PAUSED:
-        controlling.resume(run.pk)
+        control.resume(run.pk)
     return run
 
 
 def _pause(run: Run) -> None:
     if Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).exists():
-        controlling.pause(run.pk, "Interrupted at the command line.")
+        control.pause(run.pk, "Interrupted at the command line.")
 
 
 def _unfinished(run: Run) -> str:

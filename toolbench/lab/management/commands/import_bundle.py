@@ -5,8 +5,8 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.bundles.opening import ImportRefused
-from toolbench.lab.imports.importing import import_run
+from toolbench.lab.interchange.import_run import import_run
+from toolbench.lab.interchange.safe_zip import ImportRefused
 
 REFUSED = 2
 

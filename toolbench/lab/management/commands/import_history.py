@@ -5,8 +5,8 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.imports.histories import import_history
-from toolbench.lab.imports.history_lines import HistoryRefused
+from toolbench.lab.interchange.history.import_history import import_history
+from toolbench.lab.interchange.history.lines import HistoryRefused
 
 REFUSED = 2
 

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.signing_in import make_token
+from toolbench.lab.sign_in import make_token
 
 
 class Command(BaseCommand):

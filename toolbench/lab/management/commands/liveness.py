@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.processes.liveness import silent_seconds
+from toolbench.lab.worker.heartbeat import silent_seconds
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.processes.services import forget_this_host
+from toolbench.lab.worker.local_services import forget_this_host
 
 
 class Command(BaseCommand):

@@ -3,9 +3,9 @@
 from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.causes.wire_causes import taxonomy_version
-from toolbench.lab.command.known_names import check_run
-from toolbench.lab.counts.cells import bring_up_to_date
-from toolbench.lab.steps.reclassifying import reclassify
+from toolbench.lab.management.known_names import check_run
+from toolbench.lab.metrics.cells import bring_up_to_date
+from toolbench.lab.replays.reclassify import reclassify
 
 
 class Command(BaseCommand):

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.secrets.known_secrets import known_secrets
-from toolbench.lab.secrets.redacting import redact_logs, redact_rows, secret_addresses
+from toolbench.lab.credentials.known_secrets import known_secrets
+from toolbench.lab.credentials.redact import redact_logs, redact_rows, secret_addresses
 from toolbench.providers.secret_spellings import SHORTEST_SECRET
 
 EXPORTED = (

@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.processes.services import register, withdraw
+from toolbench.lab.worker.local_services import register, withdraw
 
 
 class Command(BaseCommand):

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.command.known_names import REFUSED, check_run, check_scenario
-from toolbench.lab.replays.rejudging import of_run, of_scenario, rejudge
+from toolbench.lab.management.known_names import REFUSED, check_run, check_scenario
+from toolbench.lab.replays.rejudge import of_run, of_scenario, rejudge
 
 
 class Command(BaseCommand):

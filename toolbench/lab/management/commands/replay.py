@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.command.known_names import check_run as check_known
-from toolbench.lab.replays.replay_check import check_run
+from toolbench.lab.management.known_names import check_run as check_known
+from toolbench.lab.replays.check import check_run
 
 DIFFERS = 1
 MOST_LINES = 20

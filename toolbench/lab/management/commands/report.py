@@ -4,7 +4,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.reports.report import ReportRefused, write_report
+from toolbench.lab.interchange.report.write import ReportRefused, write_report
 
 REFUSED = 2
 

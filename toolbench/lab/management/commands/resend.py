@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
 from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.runs.resending import resend
+from toolbench.lab.runs.repeat import resend
 
 REFUSED = 2
 

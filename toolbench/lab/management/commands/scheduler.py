@@ -5,7 +5,7 @@ import threading
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.scheduling import standing_schedule
+from toolbench.lab.schedule import standing_schedule
 
 
 class Command(BaseCommand):

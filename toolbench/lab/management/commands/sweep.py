@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.shifts.sweeping import sweep
+from toolbench.lab.maintenance import sweep
 
 
 class Command(BaseCommand):

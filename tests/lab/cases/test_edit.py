@@ -1,0 +1,236 @@
+"""Cases of one's own, from typing to a verdict, and what stays when they are edited or deleted."""
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.lab.benches import scripted_model, work
+from tests.lab.simulations import persona, simulation
+from toolbench.lab.cases.drafts import MOST_TOLD, Draft, DraftRefused, draft_of, read_draft
+from toolbench.lab.cases.edit import NoSuchCase, add_case, delete_case, edit_case, find_case, request_for
+from toolbench.lab.cases.example import EXAMPLE
+from toolbench.lab.cases.from_trial import draft_from_trial
+from toolbench.lab.cases.pages import get_case
+from toolbench.lab.models import Case, Model, Run, Trial
+from toolbench.lab.planning.launch_form import all_of, get_launch_choices
+from toolbench.lab.replays.execute import differences, replay
+from toolbench.lab.replays.rejudge import rejudge
+from toolbench.lab.runs import control
+from toolbench.lab.runs.launch import launch
+from toolbench.lab.runs.repeat import resend
+from toolbench.lab.scenarios.catalogue import find_scenario, find_scenarios, is_private
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.simulated.chance import chance
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"order": {"type": "string"}, "reason": {"type": "string"}},
+    "required": ["order"],
+}
+TOOL = {"type": "function", "function": {"name": "cancel_order", "description": "", "parameters": PARAMETERS}}
+DRAFT = Draft(
+    tools=json.dumps([TOOL], indent=2),
+    message="Cancel order 17, it is late.",
+    expect='{"name": "cancel_order", "arguments": {"order": "17", "reason": {"$any_of": ["late"]}}}',
+)
+
+
+def saved(draft: Draft = DRAFT) -> Case:
+    return add_case(*read_draft(draft))
+
+
+def tried(case: Case, model: Model, trials: int = 4) -> Run:
+    run = launch(request_for((case.slug,), model.pk, trials), agreed=sys.maxsize)
+    work(model)
+    run.refresh_from_db()
+    return run
+
+
+def answering(**arguments: Any) -> Any:
+    return lambda seen: calls(("cancel_order", arguments))
+
+
+def errors(**texts: Any) -> dict[str, list[str]]:
+    with pytest.raises(DraftRefused) as caught:
+        read_draft(replace(DRAFT, **texts))
+    return caught.value.errors
+
+
+def test_bad_json_is_said_by_line_beside_its_field() -> None:
+    assert errors(tools='[\n {"a": 1,}\n]')["tools"][0].startswith("Line 2, column ")
+    assert errors(expect="name: x\n  bad: [")["expect"][0].startswith("Line ")
+
+
+def test_a_fault_of_sense_is_said_by_line_in_whatever_form_it_was_typed() -> None:
+    lone = '{\n "name": "cancel_order",\n "arguments": {\n  "order": {"$any_of": []}}}'
+    assert errors(expect=lone)["expect"][0].startswith("Line 4: ")
+    assert errors(expect=f"[\n{lone}]")["expect"][0].startswith("Line 5: ")
+    function = '{\n"name": "f",\n"parameters": {"type": "nonsense"}}'
+    assert errors(tools=function, expect='{"no_call": true}')["tools"][0].startswith("Line 3: ")
+    assert errors(results="cancel_order:\n  run: rm")["results"][0].startswith("Line 2: ")
+
+
+def test_a_text_of_any_field_has_an_end() -> None:
+    long = "x" * 1_000_001
+    assert set(errors(message=long, system=long)) == {"message", "system"}
+
+
+def test_every_field_that_is_wrong_is_told_at_once() -> None:
+    assert set(errors(tools="[", message=" ", results="x: [")) == {"tools", "message", "results"}
+
+
+def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
+    title, case = read_draft(replace(DRAFT, system="Be brief.", results="cancel_order: {fixed: {ok: 1}}"))
+    again = draft_of(title, case)
+    assert again.message == DRAFT.message
+    assert json.loads(again.expect) == json.loads(DRAFT.expect)
+    assert read_draft(again) == (title, case)
+
+
+@pytest.mark.django_db
+def test_any_number_of_cases_may_have_one_long_name() -> None:
+    slugs = [saved(replace(DRAFT, title="cancel_order: Cancel order 17, it is late; please")).slug for _ in range(3)]
+    assert slugs[1:] == [f"{slugs[0][:43]}-{number}" for number in (2, 3)]
+
+
+@pytest.mark.django_db
+def test_cases_are_private_and_found_among_the_scenarios() -> None:
+    case = saved()
+    assert is_private(case.slug)
+    assert case.slug in [choice.value for choice in all_of(get_launch_choices().scenarios)]
+    assert not is_private("happy_path")
+    assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
+    assert saved().slug == f"{case.slug}-2"
+
+
+@pytest.mark.django_db
+def test_editing_makes_a_version_only_where_something_changed() -> None:
+    case = saved()
+    assert edit_case(case.slug, "Another name", read_draft(DRAFT)[1]).current == 1
+    _, told = read_draft(replace(DRAFT, message="Cancel order 18."))
+    assert edit_case(case.slug, "Another name", told).current == 2
+    assert find_scenario(case.slug, 1).draw(0).user_text == DRAFT.message
+    assert find_scenario(case.slug).draw(0).user_text == "Cancel order 18."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
+    def play(seen: Seen) -> Answer:
+        place = len(provider.seen)
+        return calls(("cancel_order", {"order": "71" if place % 4 else "17", "reason": "late"}))
+
+    with ScriptedProvider(play) as provider:
+        model = scripted_model(provider)
+        case = saved()
+        tried(case, model, trials=4)
+        (one,) = get_case(case.slug).runs
+    assert (one.answered.k, one.answered.n) == (1, 4)
+    assert one.worst is not None
+    assert (one.worst.name, one.worst.count) == ("cancel_order $.order", 3)
+    assert one.worst.detail == '$.order: "71" instead of "17"'
+    assert len(provider.seen) == 4
+    other = read_draft(
+        replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "71", "reason": "late"}}')
+    )
+    edit_case(case.slug, *other)
+    rejudge(one.run.trials.values_list("pk", flat=True))
+    (again,) = get_case(case.slug).runs
+    assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
+    assert not any(map(differences, replay(one.run.trials.values_list("pk", flat=True))))  # by the version of now
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
+    with simulation():
+        model = persona("wrong-value")
+        case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
+        run = launch(replace(request_for((case.slug,), model.pk, 20), seed=7), agreed=sys.maxsize)
+        work(model)
+        run.refresh_from_db()
+        (one,) = get_case(case.slug).runs
+    seeds = run.trials.values_list("seed", flat=True)
+    wrong = sum(chance(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)
+    assert (one.answered.k, one.answered.n) == (20 - wrong, 20)
+    assert one.worst is not None
+    assert (one.worst.name, one.worst.count) == ("cancel_order $.order", wrong)
+    assert one.worst.detail == '$.order: "something else" instead of "17"'
+    assert run.simulated
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_example_is_passed_by_a_persona_without_fault_and_copied_with_what_it_expects() -> None:
+    with simulation():
+        run = tried(saved(EXAMPLE), persona("perfect"), trials=1)
+    trial = run.trials.get()
+    draft, note = draft_from_trial(trial.pk)
+    assert trial.outcome == Trial.Outcome.PASS
+    assert draft.expect == EXAMPLE.expect
+    assert "what is expected stands as the case has it" in note
+
+
+@pytest.mark.django_db(transaction=True)
+def test_trials_are_sent_again_as_they_were_after_the_case_was_edited_and_deleted() -> None:
+    with ScriptedProvider(answering(order="17", reason="late")) as provider:
+        model = scripted_model(provider)
+        case = saved()
+        run = tried(case, model, trials=1)
+        trial = run.trials.get()
+        edit_case(case.slug, "Changed", read_draft(replace(DRAFT, message="Cancel order 18."))[1])
+        delete_case(case.slug)
+        again = resend(trial.pk)
+        repeated = control.repeat(run.pk, owner=None, agreed=1000)
+        work(model)
+    sent = [seen.body for seen in provider.seen]
+    assert len(sent) == 3
+    assert len(set(sent)) == 1
+    outcomes = Trial.objects.filter(run__in=[again, repeated]).values_list("outcome", "scenario_version", "plan_hash")
+    assert set(outcomes) == {("pass", 1, trial.plan_hash)}
+
+
+@pytest.mark.django_db
+def test_a_deleted_case_cannot_be_launched_or_found() -> None:
+    case = saved()
+    delete_case(case.slug)
+    assert find_scenarios([case.slug]) == {}
+    with pytest.raises(NoSuchCase):
+        find_case(case.slug)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_in_words_is_no_call_and_a_dead_endpoint_passes_nothing() -> None:
+    with ScriptedProvider(lambda seen: says("It is cancelled.")) as provider:
+        model = scripted_model(provider)
+        spoken = saved(replace(DRAFT, expect='{"no_call": true}'))
+        assert tried(spoken, model, trials=1).trials.get().outcome == "pass"
+        assert tried(saved(), model, trials=1).trials.get().failure_class == "no_tool_calls"
+    with ScriptedProvider(lambda seen: Answer(status=503)) as provider:
+        model = scripted_model(provider, "dead")
+        assert tried(spoken, model, trials=1).trials.get().outcome == "infra"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
+    draft = replace(
+        DRAFT,
+        expect='{"state": {"/orders/17/status": "cancelled"}, "checks": [{"answer_contains": "done"}]}',
+        results='{"cancel_order": {"fixed": {"ok": true}, "set": {"/orders/{order}/status": "cancelled"}}}',
+        start='{"orders": {"17": {"status": "open"}}}',
+    )
+
+    def play(seen: Seen) -> Answer:
+        answered = seen.json()["messages"][-1]["role"] == "tool"
+        return says("Done.") if answered else calls(("cancel_order", {"order": "17"}))
+
+    with ScriptedProvider(play) as provider:
+        model = scripted_model(provider)
+        trial = tried(saved(draft), model, trials=1).trials.get()
+    assert (trial.outcome, [check["ok"] for check in trial.verdict["checks"]]) == ("pass", [True, True])
+
+
+def test_of_many_faults_the_first_are_told() -> None:
+    with pytest.raises(DraftRefused) as refused:
+        read_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
+    assert 0 < sum(map(len, refused.value.errors.values())) <= MOST_TOLD

@@ -1,0 +1,159 @@
+"""Cases out as JSON Lines or YAML and in again, and a trial made into one."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.lab.benches import launched, scripted_model, work
+from tests.lab.cases.test_edit import DRAFT, saved
+from toolbench.lab.cases.drafts import read_draft
+from toolbench.lab.cases.edit import delete_case
+from toolbench.lab.cases.files import NotBroughtIn, read_cases, write_cases
+from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
+from toolbench.lab.models import Case, CaseSet
+from toolbench.providers.scripted import ScriptedProvider
+
+WORDS = "Straße \ud800 no 12:30\nline two: [x]"
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(NotBroughtIn) as caught:
+        read_cases(text)
+    assert not Case.objects.exists()
+    return caught.value.sentences
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["jsonl", "yaml"])
+def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
+    first = saved(replace(DRAFT, system=WORDS, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
+    slug, definition = first.slug, first.versions.get().definition
+    text = write_cases(kind, private=True)
+    CaseSet.objects.all().delete()
+
+    (again,) = read_cases(text, "Another set").new
+
+    assert (again.slug, again.versions.get().definition) == (slug, definition)
+    assert (again.title, again.set.name, again.set.public) == (first.title, "Another set", False)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["jsonl", "yaml"])
+def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(kind: str) -> None:
+    same, other = saved(DRAFT), saved(replace(DRAFT, system=WORDS, title="Other"))
+    text = write_cases(kind, private=True)
+    assert read_cases(text, "Another set").standing == (same, other)
+
+    found = read_cases(text.replace("line two", "line three"))
+
+    assert (found.new, found.changed, found.standing) == ((), (other,), (same,))
+    assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
+    assert "1 case (own-other) taken over as it reads now" in found.sentence
+    assert "public" not in found.sentence
+    CaseSet.objects.update(public=True)
+    assert "in a public set" in read_cases(text).sentence
+    assert CaseSet.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_case_without_a_slug_stands_by_name_and_content_and_a_deleted_one_comes_back() -> None:
+    line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
+    (first,) = read_cases(line).new
+    assert read_cases(line).standing == (first,)
+    text = write_cases("jsonl", private=True)
+    delete_case(first.slug)
+    (back,) = read_cases(text).new
+    assert back.slug == "own-one-2"
+    assert read_cases(text).standing == (back,)
+
+
+@pytest.mark.django_db
+def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
+    saved()
+    assert write_cases("jsonl") == ""
+    CaseSet.objects.update(public=True)
+    assert write_cases("jsonl")
+
+
+@pytest.mark.django_db
+def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    first = saved(replace(DRAFT, title="Cancel"))
+    make_cell(make_config(make_run()), "own-cancel-3")
+    line = json.dumps(
+        {"title": "Cancel", "set": "Many", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}
+    )
+    with django_assert_max_num_queries(20):
+        cases = read_cases(f"{line}\n" * 2000).new
+    slugs = [case.slug for case in cases]
+    assert (first.slug, slugs[0], slugs[1], slugs[-1]) == (
+        "own-cancel",
+        "own-cancel-2",
+        "own-cancel-4",
+        "own-cancel-2002",
+    )
+    assert len(set(slugs)) == Case.objects.exclude(pk=first.pk).count() == 2000
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
+    good = json.dumps({"tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
+    assert refused(f"{good}\n\n{{}}\n")[0].startswith("Line 3: ")
+    assert refused(f"{good}\n{{bad}}\n")[0].startswith("Line 2, column 2: ")
+    yaml = "- tools: {name: f}\n  messages: Hi\n  expect:\n    name: g\n"
+    assert refused(yaml) == ["Line 4: There is no tool g among the tools: f."]
+    assert refused("") == ["There is no case in it."]
+    assert refused("[1]")
+    named = [json.loads(good) | {"slug": slug} for slug in ("own-a", "own-a")]
+    assert refused(json.dumps(named))[0].endswith("The slug own-a stands for a case before this one.")
+    for slug in ("happy_path", "own-", f"own-{'x' * 99}", 7, "own-\0"):
+        assert "A slug begins with own-" in refused(json.dumps(json.loads(good) | {"slug": slug}))[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted)
+    run = launched(model, trials=1)
+    work(model)
+    trial = run.trials.get()
+
+    draft, note = draft_from_trial(trial.pk)
+    _, case = read_draft(draft)
+
+    assert "which passed" in note
+    assert [call.name for call in case.expect.calls] == ["state_get", "state_patch"]
+    assert set(case.results) == {"state_get", "state_patch"}
+    with pytest.raises(NotMade):
+        draft_from_trial(trial.pk + 1)
+
+
+@pytest.mark.django_db
+def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> None:
+    run = make_run()
+    found = {
+        slug: draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
+        for slug in ("parallel_mixed", "happy_path")
+    }
+    assert [(one.parallel, one.turns) for one in found.values()] == [(True, 1), (False, None)]
+
+
+@pytest.mark.django_db
+def test_the_pages_say_what_is_wrong_and_keep_what_was_typed(admin_client: Client) -> None:
+    assert admin_client.get("/cases/new/?trial=99").status_code == 404
+    assert admin_client.get("/cases/new/?trial=x").status_code == 404
+    answer = admin_client.post("/cases/bring/", {"text": "{bad}"})
+    assert answer.status_code == 422
+    assert "Line 1, column 2" in answer.content.decode()
+    assert "{bad}" in answer.content.decode()
+    case = saved()
+    assert admin_client.get(f"/cases/{case.slug}/").status_code == 200
+    assert admin_client.get(f"/cases/{case.slug}/edit/").status_code == 200
+    assert admin_client.get(f"/cases/{case.slug}/delete/").status_code == 200
+    assert admin_client.get(f"/scenarios/{case.slug}/").status_code == 200
+    assert admin_client.get("/cases/export.yaml?private=1").content.startswith(b"- slug: own-")
+    assert admin_client.get("/cases/no-such/").status_code == 404

@@ -1,0 +1,234 @@
+"""Keys that are stored already are overwritten in every table, whatever the column, and in every log."""
+
+import base64
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import models
+from django.utils import timezone
+
+from benchmarks.canary_search import Search
+from tests.factories import make_cell, make_config, make_provider, make_published, make_run, make_step, make_trials
+from tests.lab.benches import counts
+from toolbench.lab.metrics.cells import mark_stale, recompute_stale
+from toolbench.lab.models import (
+    Case,
+    CaseSet,
+    CaseVersion,
+    Cell,
+    DecisionRecord,
+    History,
+    HistoryTurn,
+    JobFailure,
+    Judgement,
+    Model,
+    Preset,
+    Probe,
+    ProbeExchange,
+    Process,
+    Provider,
+    RefusedParameter,
+    Replay,
+    SamplingProfile,
+    ServiceAddress,
+    SignInLink,
+    StepBody,
+    Trial,
+)
+
+pytestmark = pytest.mark.django_db
+KEY = "sk+7f/Q2"  # as short as a key may be, so that it fits most columns
+SPLIT = b"".join(
+    b'data: {"choices": [{"delta": {"content": "%s"}}]}\n\n' % KEY[at : at + 3].encode() for at in (0, 3, 6)
+)
+NEEDED: dict[type[models.Model], str] = {
+    ServiceAddress: "key"
+}  # tables and columns in which a secret is kept on purpose
+NEEDED_COLUMNS = {"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"}
+DECIDING = {"outcome", "state", "kind", "scenario", "policy_hash", "failure_class", "cause"}  # what counts are made of
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+    monkeypatch.setenv("PLANTED", KEY)
+    (tmp_path / "log").mkdir()
+    return tmp_path
+
+
+def _rows() -> None:
+    """A row in every table."""
+    provider = make_provider("Leaky", key_source="environment", key_env="PLANTED")
+    model = Model.objects.create(provider=provider, name="one")
+    cell = make_cell(make_config(make_run(), model))
+    trials = make_trials(cell, **{"pass": 2, "fail": 1})
+    make_step(trials[0])
+    Judgement.objects.create(
+        trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
+    )
+    probe = Probe.objects.create(model=model, provider=provider, model_name="one", provider_name="x", kind="first_use")
+    ProbeExchange.objects.create(probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5)
+    Replay.objects.create(kind="run", scope_id=1)
+    history = History.objects.create(name="old", sha256="0" * 64, turn_count=1)
+    HistoryTurn.objects.create(history=history, line=1, model="m", path="tool_use")
+    DecisionRecord.objects.create(title="t", verdict="none", sentence="s")
+    case_set = CaseSet.objects.create(name="mine")
+    case = Case.objects.create(set=case_set, slug="one", title="One")
+    CaseVersion.objects.create(case=case, number=1, definition="{}")
+    make_published(("m", "p", 40, 10))
+    Preset.objects.create(name="mine")
+    SamplingProfile.objects.create(name="mine")
+    ServiceAddress.objects.create(name="own", host="h", url="http://x", key=KEY, ready_at=timezone.now())
+    Process.objects.create(name="w", kind="worker", host="h", pid=1, seen_at=timezone.now())
+    moment = timezone.now()
+    JobFailure.objects.create(job="a sweep", error="ValueError", first_at=moment, last_at=moment)
+    RefusedParameter.objects.create(run=cell.run, provider=provider, model_name="one", name="seed", created_at=moment)
+    SignInLink.objects.create(token_hash="0" * 64, expires_at=timezone.now())
+
+
+def _planted(field: "models.Field[Any, Any]") -> Any:
+    """A value of the column that holds the key; None for a column that none fits into or that counts are made of."""
+    if field.name in DECIDING | NEEDED_COLUMNS or field.choices or field.name.endswith("hash") or field.unique:
+        return None
+    if isinstance(field, models.BinaryField):
+        return (
+            SPLIT
+            if field.name == "response"
+            else json.dumps({"said": KEY, "x": base64.b64encode(KEY.encode()).decode()}).encode()
+        )
+    if isinstance(field, models.JSONField):
+        return {"said": [f"so {KEY}"], KEY: 1} if field.default is dict else [[f"so {KEY}", {"a": KEY}]]
+    if isinstance(field, (models.CharField, models.TextField)) and (field.max_length or math.inf) >= len(KEY):
+        return KEY
+    return None
+
+
+def _plant() -> int:
+    """Write the key into every column of every table; the number of columns."""
+    planted = 0
+    for model in apps.get_app_config("lab").get_models():
+        assert model._base_manager.exists(), f"a row of {model.__name__} is missing here"
+        if model in (ServiceAddress, SignInLink):
+            continue
+        values = {field.name: _planted(field) for field in model._meta.concrete_fields}
+        values = {name: value for name, value in values.items() if value is not None}
+        model._base_manager.filter(pk=model._base_manager.order_by("pk").values_list("pk", flat=True)[0]).update(
+            **values
+        )
+        planted += len(values)
+    return planted
+
+
+def _found() -> list[str]:
+    search, found = Search([KEY]), []
+    for model in apps.get_app_config("lab").get_models():
+        for row in model._base_manager.values():
+            for name, value in row.items():
+                said = (
+                    bytes(value) if isinstance(value, memoryview | bytes) else json.dumps(value, default=str).encode()
+                )
+                if search.found_in(said) and NEEDED.get(model) != name:
+                    found.append(f"{model.__name__}.{name}")
+    return found
+
+
+def _redact(**options: Any) -> str:
+    told = io.StringIO()
+    call_command("redact", stdout=told, **options)
+    return told.getvalue()
+
+
+def test_redact_leaves_the_key_in_no_column_of_any_table() -> None:
+    _rows()
+    planted = _plant()
+    assert len(_found()) == planted > 100
+    before = [model._base_manager.count() for model in apps.get_app_config("lab").get_models()]
+    told = _redact()
+    assert _found() == []
+    assert before == [model._base_manager.count() for model in apps.get_app_config("lab").get_models()]
+    assert "lab_stepbody: 1 of 1 overwritten" in told
+    assert "delete bundles, reports" in told
+    assert bytes(StepBody.objects.get().response) == SPLIT.replace(b"sk+", b"***").replace(b"7f/", b"***").replace(
+        b"Q2", b"**"
+    )
+    assert StepBody.objects.get().step.masked
+
+
+def test_redact_again_finds_nothing_and_changes_no_count() -> None:
+    _rows()
+    cell = Cell.objects.get()
+    mark_stale([cell.pk])
+    recompute_stale()
+    before = counts(Cell.objects.get())
+    Trial.objects.update(sentence=f"It said {KEY}.", final_text=KEY.encode())
+    assert "lab_trial: 3 of 3 overwritten" in _redact()
+    mark_stale([cell.pk])
+    recompute_stale()
+    assert counts(Cell.objects.get()) == before
+    assert _redact().startswith("0 of ")
+
+
+def test_redact_with_dry_run_says_what_it_would_do_and_does_nothing(folder: Path) -> None:
+    _rows()
+    _plant()
+    (folder / "log" / "worker.log").write_text(f"refused {KEY}\n")
+    before = _found()
+    assert "lab_trial: 1 of 3 would be overwritten" in _redact(dry_run=True)
+    assert _found() == before
+    assert KEY in (folder / "log" / "worker.log").read_text()
+
+
+def test_redact_overwrites_lines_of_logs_in_place(folder: Path) -> None:
+    path = folder / "log" / "worker.log"
+    with path.open("a") as writer:
+        writer.write(f"first\nrefused {KEY}\nlast\n")
+        writer.flush()
+        make_provider("Leaky", key_source="environment", key_env="PLANTED")
+        assert "worker.log: 1 of 3 overwritten" in _redact()
+        writer.write("later\n")
+    assert path.read_text() == f"first\nrefused {'*' * len(KEY)}\nlast\nlater\n"
+
+
+def test_redact_keeps_names_apart_that_differ_in_their_keys(folder: Path) -> None:
+    (folder / "old").write_text("sk-first-key-0001\nsk-other-key-0002\n")
+    presets = [Preset.objects.create(name=f"for {key}") for key in ("sk-first-key-0001", "sk-other-key-0002")]
+
+    assert "lab_preset: 2 of 2 overwritten" in _redact(secrets=str(folder / "old"))
+
+    stars = f"for {'*' * 17}"
+    number = f" {presets[1].pk}"
+    assert [*Preset.objects.order_by("pk").values_list("name", flat=True)] == [stars, stars[: -len(number)] + number]
+
+
+def test_redact_takes_old_keys_from_a_file(folder: Path) -> None:
+    _rows()
+    Trial.objects.update(sentence="It said sk-old-key-of-last-year.")
+    (folder / "old").write_text("sk-old-key-of-last-year\n\n")
+    _redact(secrets=str(folder / "old"))
+    assert not Trial.objects.filter(sentence__contains="old-key").exists()
+    (folder / "old").write_text("short\n")
+    with pytest.raises(CommandError, match="fewer than 8 characters"):
+        _redact(secrets=str(folder / "old"))
+    with pytest.raises(CommandError, match="cannot be read"):
+        _redact(secrets=str(folder / "none"))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [{"base_url": "https://example.test/sk-in-the-path-123/v1"}, {"api_prefix": "/sk-in-the-path-123/v1"}],
+)
+def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[str, str]) -> None:
+    provider = make_provider("In the path", **address)
+    _rows()
+    Trial.objects.update(sentence="It said sk-in-the-path-123.")
+    told = _redact()
+    assert "The base URL or prefix of In the path holds a secret" in told
+    assert Provider.objects.filter(pk=provider.pk, **address).exists()
+    assert not Trial.objects.filter(sentence__contains="in-the-path").exists()

@@ -1,0 +1,188 @@
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run
+from toolbench.lab.endpoints.capabilities import effective_of, get_measured
+from toolbench.lab.models import Cell, Model, Probe, Run
+
+pytestmark = pytest.mark.django_db
+
+
+def a_probe(model: Model, *, days: float = 0, **fields: object) -> Probe:
+    defaults = {"kind": "first_use", "state": "done", "ok": True, "finished_at": timezone.now() - timedelta(days=days)}
+    return Probe.objects.create(model=model, provider=model.provider, **(defaults | fields))
+
+
+def test_nothing_is_known_of_a_model_nobody_has_asked() -> None:
+    assert effective_of(make_model()).capabilities.known() == {}
+
+
+def test_a_provider_declares_and_its_model_overrides() -> None:
+    provider = make_provider("OpenAI", template="openai")
+    model = make_model("gpt", provider=provider, capabilities={"max_tools": 12})
+
+    effective = effective_of(model)
+
+    assert effective.capabilities.max_tools == 12
+    assert effective.capabilities.supports_strict is True
+    assert effective.origins["max_tools"].who == "a person"
+    assert effective.origins["supports_strict"].who == "OpenAI's API reference"
+
+
+def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
+    assert effective_of(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
+
+
+def test_what_a_probe_of_another_version_learned_is_left_out_where_it_cannot_be_read(owner_client: Client) -> None:
+    model = make_model()
+    probe = a_probe(model, learned={"supports_flight": True})
+
+    assert effective_of(model).capabilities.known() == {}
+    assert owner_client.get(f"/probes/{probe.pk}/").status_code == 200
+
+
+def test_a_probe_counts_for_seven_days() -> None:
+    model = make_model()
+    a_probe(model, days=7.1, learned={"supports_tool_use": False})
+    assert effective_of(model).capabilities.supports_tool_use is None
+
+    fresh = a_probe(model, days=6.9, learned={"supports_tool_use": True})
+    assert effective_of(model).capabilities.supports_tool_use is True
+    assert effective_of(model).origins["supports_tool_use"].who == f"probe {fresh.pk}"
+
+
+def test_a_probe_that_could_not_be_told_never_counts() -> None:
+    model = make_model()
+    a_probe(model, ok=False, learned={"supports_tool_use": False})
+
+    assert effective_of(model).capabilities.known() == {}
+
+
+def test_the_latest_probe_of_each_kind_counts() -> None:
+    model = make_model()
+    a_probe(model, days=3, kind="conformance", learned={"supports_tool_use": False, "ids": "unique"})
+    a_probe(model, days=2, kind="conformance", learned={"supports_tool_use": True})
+
+    assert effective_of(model).capabilities.known() == {"supports_tool_use": True}
+
+
+def test_the_stability_of_json_is_measured_on_stored_trials_and_dated() -> None:
+    model = make_model()
+    run = make_run()
+    cell = make_cell(make_config(run, model=model, method="text_json"))
+    Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=6)
+
+    told = effective_of(model).origins["json_stability"]
+
+    assert effective_of(model).capabilities.json_stability == "low"
+    assert (told.source, told.who, told.at) == ("measured", "6 of 40 turns could not be read", run.created_at)
+
+
+def test_native_trials_say_nothing_of_json_in_text() -> None:
+    model = make_model()
+    cell = make_cell(make_config(make_run(), model=model, method="native"))
+    Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=40)
+
+    assert effective_of(model).capabilities.json_stability is None
+
+
+def native_cell(model: Model, *, stream: bool = False, **counts: int) -> Cell:
+    cell = make_cell(make_config(make_run(), model=model, method="native", stream=stream))
+    Cell.objects.filter(pk=cell.pk).update(**counts)
+    return cell
+
+
+def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
+    model = make_model()
+    a_probe(model, learned={"supports_tool_use": False, "tools_field": "dropped"})
+    cell = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+
+    effective = effective_of(model)
+
+    told = effective.origins["supports_tool_use"]
+    assert (effective.capabilities.supports_tool_use, effective.capabilities.tools_field) == (True, "accepted")
+    assert (told.source, told.who, told.at) == (
+        "measured",
+        "200 answers with structured calls in trials",
+        cell.run.created_at,
+    )
+    assert effective.contradicted["tools_field"][0].source == "probed"
+    assert effective.capabilities.supports_parallel_tools is None
+    assert effective.capabilities.supports_stream_tools is None
+
+
+def test_several_and_streamed_calls_of_trials_fill_their_fields() -> None:
+    model = make_model()
+    native_cell(model, stream=True, structured_answers=10, calling_answers=10, calls=12, called_rightly=10)
+
+    known = effective_of(model).capabilities
+
+    assert (known.supports_parallel_tools, known.supports_stream_tools) == (True, True)
+
+
+@pytest.mark.parametrize(("days", "supported"), [(0.0, False), (3.0, True)])
+def test_refusal_after_the_calls_of_trials_outweighs_them(days: float, supported: bool) -> None:
+    model = make_model()
+    run = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10).run
+    Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
+    a_probe(model, days=days, learned={"supports_tool_use": False, "tools_field": "refused"})
+
+    assert effective_of(model).capabilities.supports_tool_use is supported
+
+
+def launched_days_ago(cell: Cell, days: float, *, ended: float | None = None) -> None:
+    now = timezone.now()
+    finished = None if ended is None else now - timedelta(days=ended)
+    Run.objects.filter(pk=cell.run_id).update(created_at=now - timedelta(days=days), finished_at=finished)
+
+
+def test_native_run_without_calls_after_a_refusal_changes_nothing() -> None:
+    model = make_model()
+    calls = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+    launched_days_ago(calls, 3, ended=2.9)
+    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+    launched_days_ago(native_cell(model, failed=50), 1, ended=0.9)
+
+    assert effective_of(model).capabilities.supports_tool_use is False
+
+
+def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
+    model = make_model()
+    calls = native_cell(model, structured_answers=10, calling_answers=10, calls=10, called_rightly=10)
+    launched_days_ago(calls, 3, ended=1)
+    a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
+
+    effective = effective_of(model)
+
+    calls.run.refresh_from_db()
+    assert effective.capabilities.supports_tool_use is True
+    assert effective.origins["supports_tool_use"].at == calls.run.finished_at
+
+
+def test_several_calls_in_a_text_are_not_parallel_calls() -> None:
+    model = make_model()
+    native_cell(model, structured_answers=5, calling_answers=10, calls=15, called_rightly=10)
+
+    assert effective_of(model).capabilities.supports_parallel_tools is None
+
+
+@pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
+def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: int) -> None:
+    model = make_model()
+    native_cell(model, call_missed=trials, answered_turns=trials)
+
+    assert get_measured([model])[model.pk].silent == silent
+    assert effective_of(model).capabilities.supports_tool_use is None
+
+
+def test_model_page_and_compatibility_show_calls_of_trials_with_source_and_date(owner_client: Client) -> None:
+    model = make_model()
+    native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
+
+    for address in (f"/models/{model.pk}/", "/compatibility/"):
+        page = owner_client.get(address).content.decode()
+        assert "200 answers with structured calls in trials" in page
+        assert "measured" in page

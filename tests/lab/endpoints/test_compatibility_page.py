@@ -1,0 +1,28 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.factories import make_model, make_provider
+from tests.lab.endpoints.test_capabilities import a_probe
+from toolbench.engine.capabilities.record import DOCS
+from toolbench.lab.endpoints.compatibility_page import COLUMNS, get_compatibility
+
+
+def test_every_capability_has_a_column() -> None:
+    assert {name for name, _ in COLUMNS} == set(DOCS)
+
+
+@pytest.mark.django_db
+def test_what_a_probe_found_of_tools_stands_there_with_its_date_above_what_is_declared() -> None:
+    model = make_model("gpt", provider=make_provider("OpenAI", template="openai"))
+    at = datetime.now(UTC)
+    a_probe(model, finished_at=at, learned={"max_tools": 100, "schema_dialect": ["oneOf"], "prompt_endpoint": "llama"})
+
+    (table,) = get_compatibility()
+    cells = dict(zip(table.titles, table.rows[0].cells, strict=True))
+
+    shown = [
+        (cells[title].value, cells[title].source) for title in ("Most tools", "Refused in schemas", "Prompts go to")
+    ]
+    assert shown == [("100", "probed"), ("oneOf", "probed"), ("llama", "probed")]
+    assert (cells["Most tools"].at, cells["Tools' names must be"].source) == (at, "declared")

@@ -1,0 +1,97 @@
+"""What a run learnt of refused parameters reaches later runs by a click only, as a visible setting of the model."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_model
+from tests.lab.benches import launched, scripted_model, work
+from tests.lab.worker.test_refused_parameters import SAID, Refuses
+from toolbench.lab.endpoints.refused_parameters import get_offers
+from toolbench.lab.models import Model, Preset, Run
+from toolbench.lab.runs import control
+from toolbench.providers.scripted import ScriptedProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def ran(model: Model, strategy: str = "production") -> Run:
+    run = launched(model, scenarios=("happy_path",), strategies=(strategy,), trials=1)
+    work(model)
+    return run
+
+
+def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -> None:
+    refuses = Refuses("tool_choice")
+    with ScriptedProvider(refuses) as scripted:
+        model = scripted_model(scripted)
+        run = ran(model)
+        trial = run.trials.get()
+
+        page = owner_client.get(f"/models/{model.pk}/").content.decode()
+        assert "Refused parameters" in page
+        assert f"run {run.pk}" in page
+        assert "chose by its own default" in owner_client.get(f"/runs/{run.pk}/").content.decode()
+        shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+        assert "after the endpoint refused it" in shown
+        assert "chose by its own default" in shown
+
+        ran(model)
+        assert len(refuses.refused) == 2, "a later run begins anew"
+
+        answer = owner_client.post(f"/models/{model.pk}/left-out/", follow=True).content.decode()
+        assert "is a workaround of the model now" in answer
+        assert "Refused parameters" not in answer
+        later = ran(model).trials.get()
+
+    assert len(refuses.refused) == 2
+    assert (later.outcome, later.requests) == ("pass", 3)
+    assert later.left_out == [{"name": "tool_choice", "why": "The settings leave it out.", "known": True}]
+    model.refresh_from_db()
+    (name,) = model.workarounds
+    assert Preset.objects.get(name=name).patch == {"left_out_parameters": ["tool_choice"]}
+    assert name in owner_client.get("/models/").content.decode()
+
+
+def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> None:
+    refuses = Refuses("tool_choice")
+    with ScriptedProvider(refuses) as scripted:
+        model = scripted_model(scripted)
+        ran(model)
+        owner_client.post(f"/models/{model.pk}/left-out/")
+        refuses.names = ("tool_choice", "parallel_tool_calls")
+        ran(model)
+        model.refresh_from_db()
+        assert [offer.name for offer in get_offers(model)] == ["parallel_tool_calls"]
+        owner_client.post(f"/models/{model.pk}/left-out/")
+
+    model.refresh_from_db()
+    (name,) = model.workarounds
+    assert Preset.objects.get(name=name).patch == {"left_out_parameters": ["tool_choice", "parallel_tool_calls"]}
+
+
+def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
+    model = make_model("acme/one")
+
+    answer = owner_client.post(f"/models/{model.pk}/left-out/", follow=True).content.decode()
+
+    assert "No run has found a parameter" in answer
+    assert owner_client.post("/models/987654/left-out/").status_code == 404
+
+
+def test_deleted_run_offers_nothing() -> None:
+    with ScriptedProvider(Refuses("tool_choice")) as scripted:
+        model = scripted_model(scripted)
+        run = ran(model)
+    assert [(offer.name, offer.why) for offer in get_offers(model)] == [("tool_choice", SAID.format("tool_choice"))]
+
+    control.delete(run.pk)
+
+    assert get_offers(model) == ()
+
+
+def test_exports_say_what_was_left_out(owner_client: Client) -> None:
+    with ScriptedProvider(Refuses("tool_choice")) as scripted:
+        run = ran(scripted_model(scripted))
+
+    assert '"tool_choice"' in owner_client.get(f"/runs/{run.pk}/trials.json").content.decode()
+    assert "tool_choice" in owner_client.get(f"/runs/{run.pk}/trials.csv").content.decode()

@@ -1,0 +1,67 @@
+"""What the set-up pages read."""
+
+from pathlib import Path
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+from pytest_django.fixtures import Settings
+
+from tests.factories import make_config, make_model, make_provider, make_run
+from toolbench.lab import builtin_data
+from toolbench.lab.endpoints.connect import Connection, connect
+from toolbench.lab.endpoints.setup_pages import get_models, get_presets, get_profiles, get_provider, get_providers
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_path: Path) -> None:
+    settings.KEY_FILE = tmp_path / "keys"
+    provider = connect(Connection(name="Mine", base_url="https://example.test", key="secret"))
+    assert get_provider(provider.pk).key == "stored, encrypted"
+    settings.KEY_FILE.unlink()
+    line = get_provider(provider.pk)
+    assert line.state == "infra"
+    assert "enter the key of Mine again" in line.says
+
+
+def test_a_variable_that_is_not_set_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    provider = make_provider(key_source="environment", key_env="NO_SUCH_KEY")
+    assert "NO_SUCH_KEY" in get_provider(provider.pk).says
+
+
+def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
+    model = make_model()
+    make_model("retired", retired=True)
+    make_config(make_run(), model)
+    line = get_provider(model.provider_id)
+    assert (line.models, line.runs, line.own) == (1, 1, True)
+
+
+def test_providers_take_two_queries_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    builtin_data.load()
+    with django_assert_num_queries(2):
+        get_providers()
+
+
+def test_models_are_grouped_by_provider_retired_ones_last() -> None:
+    builtin_data.load()
+    groups = {group.provider.name: group.models for group in get_models()}
+    assert len(groups["OpenRouter"]) == 17
+    assert groups["OpenRouter"][-1].model.retired
+    assert [line.model.name for group in get_models("grok") for line in group.models] == ["x-ai/grok-4.1-fast"]
+
+
+def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:
+    builtin_data.load()
+    presets = {preset.name: preset for preset in get_presets()}
+    assert '"enabled"' not in presets["tool_use_disabled"].patch
+    assert "disabled" in presets["tool_use_disabled"].patch
+    assert presets["tool_use_disabled"].used_by == ("minimax/minimax-m2-her",)
+
+
+def test_the_sixteen_profiles_say_how_many_models_they_apply_to() -> None:
+    builtin_data.load()
+    profiles = {profile.name: profile for profile in get_profiles()}
+    assert len(profiles) == 16
+    assert profiles["grok_default"].models == 1

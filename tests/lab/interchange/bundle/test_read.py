@@ -1,0 +1,299 @@
+"""A bundle imported elsewhere is the same run, row for row, and stands in no scope but its own."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial, recompute_all
+from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.lab.interchange.bundles import bundle_of, members_of, resealed, zipped
+from toolbench.evals.statistics.quantile_texts import write_quantile
+from toolbench.lab.interchange.bundle.read import import_bundle
+from toolbench.lab.interchange.safe_zip import Caps, ImportRefused
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.times import cell_times, merged
+from toolbench.lab.models import Run, StepBody, Trial
+from toolbench.lab.replays.check import check_run
+from toolbench.lab.results.home import get_first_page
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.run.index import get_runs
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.providers.scripted import ScriptedProvider
+
+BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[1] / "data" / "bundle_version_1.zip"
+ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
+
+
+def imported(bundle: bytes, **named: Any) -> Run:
+    return import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None, **named)
+
+
+def small_run(**fields: Any) -> Run:
+    """One failed and one passed trial, with bytes that are no UTF-8."""
+    run = make_run(**fields)
+    cell = make_cell(make_config(run))
+    for outcome in ("fail", "pass"):
+        trial = make_trial(cell, outcome)
+        make_step(trial, bodies={"request": b'{"model":"a"}', "response": ODD, "facts": {"calls": []}})
+    recompute_all()
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -> None:
+    with ScriptedProvider(plays_well) as scripted:
+        model = scripted_model(scripted)
+        run = launched(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
+        work(model)
+    first, manifest = bundle_of(run)
+    copy = imported(first)
+    _, again = bundle_of(copy)
+    assert manifest.evidence == again.evidence
+    kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
+    assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
+    assert (copy.imported, copy.trial_count) == (True, 6)
+    check = check_run(copy.pk)
+    assert (check.same, check.differing, check.unknown) == (6, (), ())
+    assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
+
+
+def bundle_with_bad_case(name: str) -> bytes:
+    """A bundle whose case expects a call of a tool that there is not."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    definition = json.dumps({"tools": [tool], "messages": "hi", "expect": {"calls": [{"name": name}]}})
+    case = {"slug": "x", "title": "X", "kind": "own", "definition": definition, "version": 1, "public": False}
+    members = members_of(bundle_of(small_run())[0])
+    return resealed(members | {"evidence/cases.json": json.dumps({"cases": [case]}).encode()})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [True, 1, "all"])
+def test_bundle_whose_private_is_no_list_is_refused(value: Any) -> None:
+    members = members_of(bundle_of(small_run())[0])
+    whole = json.loads(members["evidence/run.json"]) | {"private": value}
+    with pytest.raises(ImportRefused, match="private is no list"):
+        imported(resealed(members | {"evidence/run.json": json.dumps(whole).encode()}))
+
+
+@pytest.mark.django_db
+def test_manifest_with_an_infinite_size_is_refused() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    manifest = re.sub(rb'"bytes": \d+', b'"bytes": 1e400', members["manifest.json"])
+    with pytest.raises(ImportRefused, match="OverflowError"):
+        imported(zipped(members | {"manifest.json": manifest}))
+
+
+@pytest.mark.django_db
+def test_every_byte_comes_back() -> None:
+    copy = imported(bundle_of(small_run())[0])
+    bodies = StepBody.objects.filter(step__trial__run=copy)
+    assert {(bytes(body.request), bytes(body.response)) for body in bodies} == {(b'{"model":"a"}', ODD)}
+
+
+@pytest.mark.django_db
+def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
+    run = small_run()
+    copy = imported(bundle_of(run)[0])
+    ids = [row.run_ids for row in get_matrix(MatrixQuery(scope="real")).rows]
+    assert ids == [(run.pk,)]
+    only = get_matrix(MatrixQuery(scope="imported"))
+    assert [row.run_ids for row in only.rows] == [(copy.pk,)]
+    assert only.warnings[0] == "Imported runs are counted here: they were tried elsewhere."
+    assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
+    assert [line.run.pk for line in get_runs("own")] == [run.pk]
+    assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
+    assert [one.pk for one in get_first_page().recent] == [run.pk]
+
+
+@pytest.mark.django_db
+def test_its_traces_can_be_read_here() -> None:
+    copy = imported(bundle_of(small_run())[0])
+    trial = copy.trials.get(outcome="fail")
+    trace = get_trace(trial.pk, TrialFilter())
+    assert trace.headline == "The patch was refused and never sent again."
+    assert [line.part for turn in trace.rail for line in turn.steps][:2] == ["request", "response"]
+
+
+@pytest.mark.django_db
+def test_the_same_evidence_is_imported_once() -> None:
+    bundle = bundle_of(small_run())[0]
+    first = imported(bundle)
+    with pytest.raises(ImportRefused, match=f"imported already, as run {first.pk}"):
+        imported(bundle)
+    assert Run.objects.filter(imported=True).count() == 1
+
+
+def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
+    return {key: content for key, content in members.items() if key != name}
+
+
+@pytest.mark.django_db
+def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
+    """Written by the last version that interpolated: its statistics.json has p50 at 3,000 ms."""
+    content = BUNDLE_OF_VERSION_1.read_bytes()
+    members = members_of(content)
+    assert json.loads(members["manifest.json"])["version"] == 1
+    run = imported(content)
+    cells = tuple(run.cells.order_by("position"))
+    assert [(cell.passed, cell.p50_ms, cell.p95_ms) for cell in cells] == 2 * [(4, 2000.0, 8000.0)]
+    times = merged(cell_times(cells).values())
+    assert write_quantile(times.p50) == "2.0 s [1.0 – 8.0, n = 8]"
+    older, newer = (json.loads(found["statistics.json"])["cells"] for found in (members, members_of(bundle_of(run)[0])))
+    for before, after in zip(older, newer, strict=True):
+        assert before.keys() <= after.keys()
+        assert (before["p50_ms"], after["p50_ms"], after["p50_ms_value"]) == (3000.0, 2000.0, 2000.0)
+        assert (before["p95_ms"], after["p95_ms"], after["p95_ms_value"]) == (None, None, 8000.0)
+
+
+@pytest.mark.django_db
+def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    cases = {
+        b"no zip at all": "no whole zip archive",
+        zipped({"a.txt": b"x"}): "There is no manifest.json in the file",
+        zipped(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
+        zipped(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
+        zipped(members)[:-200]: "it is cut off, or something else",
+        zipped(members | {"manifest.json": members["manifest.json"].replace(b'"version": 2', b'"version": 3')}): (
+            "its version is 3, and this Toolbench reads 1 and 2"
+        ),
+        zipped(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
+            "does not say 'sha256'"
+        ),
+        zipped(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
+        zipped(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
+        zipped(_without(members, "plans.json")): "'plans.json' is listed and missing",
+        zipped(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
+    }
+    for content, reason in cases.items():
+        with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+            imported(content)
+        assert reason in str(refused.value)
+    assert not Run.objects.filter(imported=True).exists()
+
+
+@pytest.mark.django_db
+def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
+    bundle = bundle_of(small_run())[0]
+    for caps, reason in (
+        (Caps(members=3), "members; 3 are taken"),
+        (Caps(member_bytes=100), "100 are taken"),
+        (Caps(bytes=1000), "that is too much"),
+    ):
+        with pytest.raises(ImportRefused, match=reason):
+            imported(bundle, caps=caps)
+    bomb = zipped({"manifest.json": b"0" * (20 << 20)})
+    with pytest.raises(ImportRefused, match="that is too much"):
+        imported(bomb)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("trial", "outcome"), "splendid", "outcome is an unknown word"),
+        (("trial", "turns"), "many", "turns has the wrong type"),
+        (("trial", "sentence"), "a\x00b", "cannot contain NUL"),
+        (("trial", "instance_seed"), 2**70, "instance_seed cannot be stored"),
+        (("trial", "verdict"), {"rule": "\x00"}, "Nothing was imported"),
+        (("trial", "verdict"), ["good"], "verdict has the wrong shape"),
+        (("trial", "verdict"), {"checks": [7]}, "verdict has the wrong shape"),
+        (("trial", "causes"), [{"code": "x", "count": "many"}], "causes has the wrong shape"),
+        (("trial", "valid_calls"), 99, "cannot be counted as “valid calls / calls”"),
+        (("config",), 7, "there is no row 7"),
+        (("steps",), "none", "steps is no list of objects"),
+    ],
+)
+def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str, ...], value: Any, reason: str) -> None:
+    members = members_of(bundle_of(small_run())[0])
+    trial = json.loads(members["evidence/trials/000002.json"])
+    place = trial
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    bundle = resealed(members | {"evidence/trials/000002.json": json.dumps(trial).encode()})
+    before = (Run.objects.count(), Trial.objects.count())
+    with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+        imported(bundle)
+    assert reason in str(refused.value)
+    assert (Run.objects.count(), Trial.objects.count()) == before
+
+
+@pytest.mark.django_db
+def test_columns_of_a_newer_version_are_passed_over() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    run = json.loads(members["evidence/run.json"])
+    run["run"]["mood"] = "good"
+    copy = imported(resealed(members | {"evidence/run.json": json.dumps(run).encode()}))
+    assert copy.trials.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
+    run = small_run(state="running")
+    make_trial(run.cells.get(), "queued")
+    bundle, manifest = bundle_of(run)
+    assert "1 trials" in {one.what for one in manifest.left_out}
+    assert imported(bundle).state == Run.State.CANCELLED
+
+
+@pytest.mark.django_db
+def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-planted-0123456789abcdef"
+    run = small_run()
+    trial = run.trials.order_by("pk")[0]
+    Trial.objects.filter(pk=trial.pk).update(sentence=f"It said {key}.", final_text=key.encode())
+    make_step(trial, bodies={"response": key.encode(), "facts": {"text": key}})
+    bundle, _ = bundle_of(run)
+    monkeypatch.setenv("PLANTED", key)
+    make_provider("Mine", key_source="environment", key_env="PLANTED")
+    copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
+    kept = copy.trials.get(sentence__startswith="It said")
+    assert (kept.sentence, bytes(kept.final_text)) == (f"It said {'*' * len(key)}.", b"*" * len(key))
+    body = kept.steps.get(body__response=b"*" * len(key)).body
+    assert key not in bytes(body.facts).decode()
+
+
+def limited_run() -> Run:
+    """A trial with one answer of 429, sent again after 750 ms."""
+    run = make_run()
+    trial = make_trial(make_cell(make_config(run)), retries=1)
+    make_step(trial, status=429, ok=False, error_code="rate_limited")
+    make_step(trial, status=200, attempt=2, backoff_ms=750.0)
+    recompute_all()
+    return run
+
+
+def counted_retries(run: Run) -> dict[str, int | float] | None:
+    return tally(run.cells.all()).plain_retries
+
+
+@pytest.mark.django_db
+def test_import_of_older_bundle_counts_retries_from_steps() -> None:
+    run = limited_run()
+    members = members_of(bundle_of(run)[0])
+    statistics = json.loads(members["statistics.json"])
+    for cell in statistics["cells"]:
+        assert cell.pop("refused_and_sent_again") == counted_retries(run)  # bundles of before do not have it
+    copy = imported(resealed(members | {"statistics.json": json.dumps(statistics).encode()}))
+    counted = counted_retries(copy)
+    assert counted == counted_retries(run)
+    assert counted is not None
+    assert (counted["answers_429"], counted["backoff_ms"]) == (1, 750.0)
+
+
+@pytest.mark.django_db
+def test_import_of_steps_without_status_makes_retries_unknown() -> None:
+    members = members_of(bundle_of(limited_run())[0])
+    trial = json.loads(members["evidence/trials/000001.json"])
+    for one in trial["steps"]:
+        one["step"].pop("status")
+    copy = imported(resealed(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
+    assert counted_retries(copy) is None

@@ -1,0 +1,180 @@
+"""A bundle holds what is needed to judge a run offline, and nothing that must not leave the machine."""
+
+import io
+import json
+import os
+import re
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    make_trials,
+    recompute_all,
+)
+from tests.lab.interchange.bundle.test_read import small_run
+from tests.lab.interchange.bundles import bundle_of, members_of
+from toolbench.lab.interchange.bundle.read import import_bundle
+from toolbench.lab.interchange.bundle.selection import BundleRefused, UnknownRun
+from toolbench.lab.interchange.bundle.write import bundle_pieces
+from toolbench.lab.interchange.manifest import evidence_hash, member_of
+from toolbench.lab.interchange.report.write import ReportRefused, zip_report
+from toolbench.lab.models import Run, StepBody
+from toolbench.lab.traces import body_batches
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-planted-0123456789abcdef"
+
+
+def test_the_manifest_has_the_hash_of_every_member() -> None:
+    bundle, manifest = bundle_of(small_run())
+    members = members_of(bundle)
+    assert json.loads(members["manifest.json"])["members"].keys() == members.keys() - {"manifest.json"}
+    for name, member in manifest.members.items():
+        assert member == member_of(members[name])
+    assert manifest.evidence == evidence_hash(manifest.members)
+
+
+def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
+    members = members_of(bundle_of(small_run())[0])
+    (row,) = json.loads(members["matrix.json"])["rows"]
+    rate = row["success_given_an_answer"]
+    assert (rate["k"], rate["n"], rate["rate"]) == (1, 2, 0.5)
+    assert rate["low"] < 0.5 < rate["high"]
+    (cell,) = json.loads(members["statistics.json"])["cells"]
+    assert (cell["outcomes"], cell["p95_ms"]) == ({"pass": 1, "fail": 1}, None)
+    for told in (row, cell):
+        assert [told[f"p95_ms_{part}"] for part in ("value", "low", "high")] == [1020.0, 1010.0, None]
+    plans = json.loads(members["plans.json"])
+    assert [cell["simulated"], plans["simulated"]] == [False, False]
+    assert plans["configurations"][0]["policy"]["max_turns"] == 12
+    assert plans["configurations"][0]["origins"]["max_turns"] == "engine default"
+    assert [tool["name"] for tool in plans["scenarios"][0]["tools"]][:2] == ["state_get", "state_patch"]
+
+
+def test_the_pages_need_no_network_no_script_and_every_link_leads_into_the_bundle() -> None:
+    members = members_of(bundle_of(small_run(simulated=True))[0])
+    pages = {name: raw.decode() for name, raw in members.items() if name.endswith(".html")}
+    assert set(pages) == {"index.html", "traces/000001.html", "traces/000002.html"}
+    for name, text in pages.items():
+        assert "<script" not in text
+        assert "<b>Simulated.</b>" in text
+        for target in re.findall(r'(?:href|src)="([^"#]+)"', text):
+            inside = Path(name).parent / target
+            assert target == "data:," or str(inside).replace("traces/../", "") in members
+    assert "1/2" in pages["index.html"]
+    assert re.search(r"\[\d+–\d+\]", pages["index.html"])
+    assert "<style>" in pages["index.html"]
+
+
+def test_a_key_that_a_model_repeated_is_in_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", KEY)
+    make_provider(key_source="environment", key_env="PLANTED")
+    run = small_run(title=f"with {KEY}")
+    odd = b"\xff" + KEY.encode()
+    trial = make_trial(run.cells.get(), "fail", sentence=f"It said {KEY}.", final_text=odd, note=KEY, label="mine")
+    make_step(trial, bodies={"request": KEY.encode(), "response": odd, "facts": {"text": KEY}})
+    recompute_all()
+    bundle, _ = bundle_of(run)
+    copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
+    for name, raw in members_of(bundle).items():
+        assert KEY.encode() not in raw, name
+    step = copy.trials.get(note="", sentence__startswith="It said").steps.get()
+    assert bytes(step.body.response) == b"\xff" + b"*" * len(KEY)
+    assert not copy.trials.filter(label="mine").exists()
+
+
+def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
+    run = small_run()
+    secret = make_cell(run.configs.get(), "a_case_of_my_own")
+    make_trials(secret, **{"pass": 3})
+    bundle, manifest = bundle_of(run)
+    told = {one.what: one.why for one in manifest.left_out}
+    assert told["1 private cases with 3 trials"] == "private cases stay here unless they are asked for"
+    assert not any(b"a_case_of_my_own" in raw for raw in members_of(bundle).values())
+    (row,) = json.loads(members_of(bundle)["matrix.json"])["rows"]
+    assert row["success_given_an_answer"]["n"] == 2
+    whole, full = bundle_of(run, private=True)
+    assert len(full.members) > len(manifest.members)
+    copy = import_bundle(io.BytesIO(whole), "bundle.zip", owner=None)
+    again, _ = bundle_of(copy)
+    assert not any(b"a_case_of_my_own" in raw for raw in members_of(again).values())
+
+
+def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, path = small_run(), tmp_path / "bundle.zip"
+    call_command("bundle", run.pk, "--out", path)
+    assert "evidence" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="is there already"):
+        call_command("bundle", run.pk, "--out", path)
+    call_command("import_bundle", path)
+    assert "imported: /runs/" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="imported already"):
+        call_command("import_bundle", path)
+    with pytest.raises(CommandError, match="There is no run 999"):
+        call_command("bundle", 999, "--out", tmp_path / "other.zip")
+
+
+def test_a_run_of_private_cases_alone_is_refused() -> None:
+    run = small_run()
+    run.cells.update(scenario="a_case_of_my_own")
+    with pytest.raises(BundleRefused, match="private"):
+        bundle_of(run)
+
+
+def big_run(trials: int, mebibytes: int) -> Run:
+    """Each trial with one step of so much that no compression shortens."""
+    run = make_run()
+    cell = make_cell(make_config(run))
+    for _ in range(trials):
+        step = make_step(make_trial(cell, "pass"), bodies={"request": b"", "response": b"", "facts": {}})
+        step.response_bytes = mebibytes << 20
+        step.save()
+        StepBody.objects.filter(step=step).update(response=os.urandom(mebibytes << 20))
+    return run
+
+
+@pytest.mark.parametrize("pieces", [bundle_pieces, zip_report])
+def test_download_holds_a_batch_of_bodies_at_a_time(
+    pieces: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_batches, "MAX_BYTES", 2 << 20)
+    runs = [big_run(trials, 1) for trials in (4, 16)]
+    peaks = []
+    for run in (runs[0], *runs):  # what is made on first use does not count
+        tracemalloc.start()
+        assert sum(len(piece) for piece in pieces(run.pk)) > 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] <= 1.5 * peaks[1]
+
+
+def test_bundle_pieces_come_while_it_is_written() -> None:
+    run = big_run(trials=8, mebibytes=1)
+    pieces = [len(piece) for piece in bundle_pieces(run.pk)]
+    assert len([size for size in pieces if size > 1 << 19]) == 8
+
+
+@pytest.mark.parametrize(("pieces", "refused"), [(bundle_pieces, UnknownRun), (zip_report, ReportRefused)])
+def test_download_of_a_run_deleted_meanwhile_is_whole(
+    pieces: Callable[[int], Iterator[bytes]], refused: type[Exception]
+) -> None:
+    run = small_run()
+    begun = pieces(run.pk)
+    Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
+    with zipfile.ZipFile(io.BytesIO(b"".join(begun))) as archive:
+        assert archive.testzip() is None
+        assert len(archive.namelist()) > 2
+    with pytest.raises(refused):
+        pieces(run.pk)

@@ -1,0 +1,40 @@
+"""Bundles as bytes, and what can be done to them on the way."""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from toolbench.lab.interchange.bundle.write import write_bundle
+from toolbench.lab.interchange.manifest import Manifest, evidence_hash, member_of
+from toolbench.lab.models import Run
+
+
+def bundle_of(run: Run, *, private: bool = False) -> tuple[bytes, Manifest]:
+    file = io.BytesIO()
+    manifest = write_bundle(run.pk, file, private=private)
+    return file.getvalue(), manifest
+
+
+def members_of(bundle: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def resealed(members: Mapping[str, bytes]) -> bytes:
+    """The members with a manifest that fits them, as somebody could write who knows the format."""
+    manifest = json.loads(members["manifest.json"])
+    content = {name: raw for name, raw in members.items() if name != "manifest.json"}
+    hashes = {name: member_of(raw) for name, raw in content.items()}
+    manifest["members"] = {name: asdict(member) for name, member in hashes.items()}
+    manifest["evidence"] = evidence_hash(hashes)
+    return zipped(content | {"manifest.json": json.dumps(manifest).encode()})

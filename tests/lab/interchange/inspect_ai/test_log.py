@@ -1,0 +1,192 @@
+"""Logs of Inspect AI: samples are trials, model calls and tool calls are steps, and their scores are the verdicts."""
+
+import io
+import json
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 14):
+    from zipfile import ZIP_ZSTANDARD, ZipFile
+else:
+    from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
+
+from tests.lab.interchange.bundles import zipped
+from toolbench.lab.interchange import create_run
+from toolbench.lab.interchange.import_run import import_run
+from toolbench.lab.interchange.inspect_ai import steps
+from toolbench.lab.interchange.inspect_ai.log import START
+from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.models import Run
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.page import get_trace
+
+pytestmark = pytest.mark.django_db
+HEADER = {
+    "version": 2,
+    "status": "success",
+    "eval": {"task": "Book a Table", "model": "vendor/model-a", "created": "2026-03-01T10:00:00+00:00"},
+}
+CALL = {"id": "c1", "function": "search", "arguments": {"q": "attachment://big"}}
+MODEL = {
+    "event": "model",
+    "timestamp": "2026-03-01T10:00:01+00:00",
+    "model": "vendor/model-a",
+    "input": [],
+    "input_refs": [[0, 1]],
+    "working_time": 0.5,
+    "output": {
+        "model": "vendor/model-a",
+        "choices": [
+            {"message": {"role": "assistant", "content": "", "tool_calls": [CALL]}, "stop_reason": "tool_calls"}
+        ],
+        "usage": {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15},
+    },
+}
+RAW = {"request": {"model": "m"}, "response": {"id": "r"}, "call_refs": [[0, 1]], "call_key": "messages"}
+TOOL = {"event": "tool", "timestamp": "2026-03-01T10:00:02+00:00", "id": "c1", "function": "search", "arguments": {}}
+
+
+def sample(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "epoch": 1,
+        "events": [MODEL, TOOL | {"result": "found"}, MODEL | {"call": RAW}],
+        "events_data": {"messages": [{"role": "user", "content": "a table"}], "calls": [{"role": "user"}]},
+        "attachments": {"big": "a long text"},
+        "output": {"completion": "Done."},
+        "scores": {"match": {"value": "C", "answer": "Done.", "explanation": "Done.", "history": []}},
+        "model_usage": {"vendor/model-a": {"input_tokens_cache_read": 4, "reasoning_tokens": 1}},
+    } | fields
+
+
+def archive(*samples: dict[str, Any]) -> bytes:
+    """As Inspect AI writes it: compressed by zstd, the header behind the samples."""
+    members = {f"samples/{one['id']}_epoch_{one['epoch']}.json": json.dumps(one).encode() for one in samples}
+    file = io.BytesIO()
+    with ZipFile(file, "w", ZIP_ZSTANDARD) as written:
+        for name, content in ({START: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
+            written.writestr(name, content)
+    return file.getvalue()
+
+
+def logged(raw: bytes, name: str = "log.eval") -> Run:
+    return import_run(io.BytesIO(raw), name, owner=None)
+
+
+def test_samples_are_trials_judged_by_their_own_scores() -> None:
+    given = [
+        sample(1),
+        sample(2, scores={"match": {"value": "I", "explanation": "wrong day"}}),
+        sample(3, scores={"match": {"value": 0.5}}),
+        sample(4, error={"message": "RuntimeError('timed out')", "traceback": "…"}),
+        sample(5, error={"message": "CancelledError('Cancelled via cancel scope')"}, scores=None),
+        sample(6, limit={"type": "message", "limit": 4.0, "reason": "Message limit exceeded. count: 5; limit: 4"}),
+    ]
+    run = logged(archive(*given))
+    assert (run.imported, run.title, run.origin["kind"]) == (True, "Book a Table (Inspect AI)", "inspect")
+    trials = list(run.trials.order_by("position"))
+    assert [trial.outcome for trial in trials] == ["pass", "fail", "na", "infra", "cancelled", "pass"]
+    assert trials[5].sentence == "Message limit exceeded. count: 5; limit: 4."
+    assert (trials[0].cached_tokens, trials[0].reasoning_tokens) == (4, 1)
+    assert trials[1].sentence == "The scorer match said I: wrong day"
+    assert run.cells.get().scenario == "inspect_book_a_table"
+
+
+@pytest.mark.parametrize("fields", [{}, {"events": []}, {"events": [MODEL | {"error": "429"}]}])
+def test_import_log_leaves_retries_unknown(fields: dict[str, Any]) -> None:
+    run = logged(archive(sample(1, **fields)))
+    assert tally(run.cells.all()).plain_retries is None
+    (row,) = with_retry_counts(run.trials.all())
+    assert {getattr(row, name) for name in TRIAL_COUNTS} == {None}
+
+
+def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_back() -> None:
+    trial = logged(archive(sample(1))).trials.get()
+    first, tool, second = trial.steps.select_related("body")
+    assert json.loads(bytes(first.body.request))["messages"] == [{"role": "user", "content": "a table"}]
+    assert "a long text" in bytes(first.body.facts).decode()
+    assert (tool.kind, tool.tool_name, bytes(tool.body.response)) == ("tool", "search", b"found")
+    assert json.loads(bytes(second.body.request)) == {"model": "m", "messages": [{"role": "user"}]}
+    assert (first.input_tokens, second.started_ms) == (12, 0.0)
+    trace = get_trace(trial.pk, TrialFilter())
+    assert [line.part for turn in trace.rail for line in turn.steps][:4] == [
+        "request",
+        "response",
+        "transforms",
+        "calls",
+    ]
+
+
+def test_epochs_of_a_sample_are_repeats_of_one_instance_and_a_tool_that_broke_is_not_ok() -> None:
+    broken = TOOL | {"result": "", "failed": True}
+    run = logged(archive(sample(1), sample(1, epoch=2), sample(2, events=[MODEL, broken], error_retries=[{}])))
+    first, again, other = run.trials.order_by("position")
+    assert first.instance_seed == again.instance_seed != other.instance_seed
+    assert other.error_hint == "sample 2, epoch 1, attempt 2"
+    assert [step.ok for step in other.steps.all()] == [True, False]
+
+
+def test_a_json_log_is_read_in_the_same_way() -> None:
+    run = logged(json.dumps(HEADER | {"samples": [sample(1), sample(2)]}).encode(), "log.json")
+    assert run.trials.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"garbage", "neither a zip archive nor JSON"),
+        (b"{}", "has no `eval`"),
+        (zipped({"a": b"b"}), "no header.json"),
+        (zipped({"header.json": b"["}), "is no JSON"),
+    ],
+)
+def test_what_is_no_log_is_refused_and_nothing_is_kept(raw: bytes, reason: str) -> None:
+    with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+        logged(raw)
+    assert reason in str(refused.value)
+    assert not Run.objects.exists()
+
+
+def peak_bytes(raw: bytes, name: str) -> int:
+    """What importing takes at most, beside the file."""
+    file = io.BytesIO(raw)
+    tracemalloc.start()
+    import_run(file, name, owner=None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_import_log_holds_one_sample_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a JSON log the bytes and the text are held, and no sample twice as an object; of an archive neither."""
+    monkeypatch.setattr(create_run, "AT_ONCE", 5)
+    few, many = ([sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
+    logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few, many)]
+    logged(logs[0].replace(b"Book", b"Look"), "log.json")  # what is made on first use does not count
+    small, large = (peak_bytes(log, "log.json") for log in logs)
+    assert large - small <= 3 * (len(logs[1]) - len(logs[0]))
+    archives = [archive(*samples) for samples in (few, many)]
+    small, large = (peak_bytes(each, "log.eval") for each in archives)
+    assert large <= 1.5 * small
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"attachments": {"big": "x" * 1000}, "events": [MODEL] * 50},
+        {"events": [MODEL | {"input_refs": [[0, 1]] * 11}]},
+    ],
+)
+def test_import_log_refuses_references_that_grow_without_end(
+    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "MAX_PUT_BACK", 20_000)
+    monkeypatch.setattr(steps, "MAX_PICKED", 10)
+    with pytest.raises(ImportRefused, match=r"come to more than 20,000 characters|refers to more than 10 messages"):
+        logged(archive(sample(1, **large)))
+    assert not Run.objects.exists()

@@ -1,0 +1,27 @@
+"""The trials of a run as a table: what its cells count can be counted from it."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from toolbench.lab.interchange.report.trials_table import export_trials
+from toolbench.lab.metrics.cells import COUNTS
+from toolbench.lab.metrics.tally import tally
+
+pytestmark = pytest.mark.django_db
+
+
+def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "pass", repaired_calls=1)
+    make_trial(cell, "pass", errors_retried=1, missing_calls=2)
+    make_trial(cell, "infra")
+    recompute_all()
+    cell.refresh_from_db()
+    table = export_trials(cell.run_id)
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    delivered = tally([cell]).delivered()
+    passed = [row for row in rows if row["outcome"] == "pass" and not row["errors_retried"]]
+    assert (len(passed), len(rows)) == (delivered.k, delivered.n) == (1, 3)
+    assert [one["p50_ms_value"] for one in table.times] == [1010.0]
+    for name in COUNTS:
+        assert sum(int(row[name] or 0) for row in rows) == getattr(cell, name)

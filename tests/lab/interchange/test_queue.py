@@ -1,0 +1,249 @@
+"""Imports that a worker does: whole or not at all, with progress, once."""
+
+import io
+import json
+import os
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+from django.utils import timezone
+
+from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from tests.lab.interchange.bundle.test_read import bundle_with_bad_case
+from tests.lab.interchange.bundles import zipped
+from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
+from toolbench.lab.interchange import queue
+from toolbench.lab.interchange.queue import (
+    WORK,
+    get_import,
+    open_imports,
+    queue_import,
+    remove_orphaned_files,
+    work_import,
+)
+from toolbench.lab.models import Replay, Run, Trial
+from toolbench.lab.replays.queue import waiting_replays, work_replay
+from toolbench.lab.schedule import standing_schedule
+from toolbench.lab.worker.job_failures import recent_failures
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path)
+
+
+def log(samples: int = 3, **fields: Any) -> io.BytesIO:
+    return io.BytesIO(json.dumps(HEADER | {"samples": [sample(n) for n in range(samples)]} | fields).encode())
+
+
+def kept_files() -> list[Path]:
+    return list((Path(settings.VAR_DIR) / "imports").iterdir())
+
+
+def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    assert get_import(row.pk).waiting
+    assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
+
+    work_replay(row.pk, WORK)
+
+    run = Run.objects.get(imported=True)
+    found = get_import(row.pk)
+    assert (found.name, found.done, found.total, found.run_id, found.refused) == ("log.json", 3, 3, run.pk, "")
+    assert run.origin["file"] == "log.json"
+    assert kept_files() == []
+    work_replay(row.pk, WORK)
+    assert Run.objects.count() == 1
+
+
+def test_queued_import_that_is_refused_says_why() -> None:
+    row = queue_import(io.BytesIO(b"no log"), "log.json", owner=None)
+    work_replay(row.pk, WORK)
+    found = get_import(row.pk)
+    assert "Nothing was imported" in found.refused
+    assert not found.waiting
+    assert kept_files() == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_refusal_that_quotes_unstorable_text_is_stored(name: str) -> None:
+    row = queue_import(io.BytesIO(bundle_with_bad_case(name)), "bundle.zip", owner=None)
+    work_replay(row.pk, WORK)
+    assert "There is no tool a" in get_import(row.pk).refused
+    assert kept_files() == []
+
+
+def test_file_with_a_long_name_is_read_by_its_ending() -> None:
+    row = queue_import(log(), f"{'x' * 240}.json", owner=None)
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
+
+
+def test_same_file_sent_twice_is_imported_once(elsewhere: Elsewhere) -> None:
+    """Both imports are under way at once: the second waits for the first."""
+    rows = [queue_import(log(), "log.json", owner=None) for _ in range(2)]
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
+        ends = [elsewhere(work_replay, row.pk, WORK) for row in rows]
+        wait_for_a_lock(2)
+    for end in ends:
+        end.result()
+    assert Run.objects.count() == 1
+    refused = [get_import(row.pk).refused for row in rows]
+    assert sorted(map(bool, refused)) == [False, True]
+    assert "imported already" in "".join(refused)
+
+
+def test_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*args: object, **named: object) -> Run:
+        raise SystemExit
+
+    row = queue_import(log(), "log.json", owner=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(queue, "import_run", stopped)
+        with pytest.raises(SystemExit):
+            work_replay(row.pk, WORK)
+    Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
+
+
+def test_import_whose_file_is_gone_says_so() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    kept_files()[0].unlink()
+    work_replay(row.pk, WORK)
+    assert "The file is gone" in get_import(row.pk).refused
+
+
+def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    past = timezone.now() - timedelta(seconds=1)
+    Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4(), lease_until=past)
+    assert waiting_replays() == (row.pk,)
+    work_replay(row.pk, WORK)
+    assert get_import(row.pk).run_id == Run.objects.get().pk
+
+
+def test_import_that_another_worker_took_over_leaves_nothing() -> None:
+    row = queue_import(log(), "log.json", owner=None)
+    work_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
+    assert not Run.objects.exists()
+    assert not Trial.objects.exists()
+    assert len(kept_files()) == 1
+    work_replay(row.pk, WORK)
+    assert kept_files() == []
+
+
+def test_progress_is_seen_while_the_import_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_TELL_SECONDS", 0.01)
+    row = queue_import(log(), "log.json", owner=None)
+    Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4())
+    held = Replay.objects.filter(pk=row.pk)
+    with queue._told(held) as progress:
+        progress.tell(2, 3)
+        while get_import(row.pk).done != 2:
+            connection.close()  # each look is a new one
+        assert get_import(row.pk).waiting
+    assert get_import(row.pk).total == 3
+
+
+def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **named: object) -> Run:
+        raise RuntimeError
+
+    monkeypatch.setattr(queue, "import_run", broken)
+    row = queue_import(log(), "log.json", owner=None)
+    work_replay(row.pk, WORK)
+    assert "Toolbench itself failed" in get_import(row.pk).refused
+    assert kept_files() == []
+    assert [(failure.job, failure.error) for failure in recent_failures()] == [("an import", "RuntimeError")]
+
+
+def lease_ends(row: Replay) -> None:
+    Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+STOPPED = "The worker stopped four times at this file. Nothing was imported."
+
+
+@pytest.mark.parametrize("error", [SystemExit(), OperationalError("program limit exceeded")])
+def test_import_that_stops_every_worker_ends(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def stops(*args: object, **named: object) -> Run:
+        tried.append(1)
+        raise error
+
+    monkeypatch.setattr(queue, "import_run", stops)
+    row = queue_import(log(), "log.json", owner=None)
+    for _ in range(5):
+        assert waiting_replays() == (row.pk,)
+        with suppress(SystemExit):
+            work_replay(row.pk, WORK)
+        lease_ends(row)
+    assert len(tried) == 4
+    assert waiting_replays() == ()
+    assert get_import(row.pk).refused == STOPPED
+    assert kept_files() == []
+
+
+def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
+    row = queue_import(io.BytesIO(zipped({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None)
+    work_replay(row.pk, WORK)
+    said = get_import(row.pk).refused
+    assert "The member 'b' has 33,554,433 bytes; 33,554,432 are taken here. Nothing was imported" in said
+    assert "use `manage.py import_bundle FILE`" in said
+
+
+def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
+    waiting, running, refused, forgotten, imported = (
+        queue_import(log(), f"{name}.json", owner=None)
+        for name in ("waiting", "running", "refused", "forgotten", "imported")
+    )
+    Replay.objects.filter(pk=running.pk).update(state=Replay.State.RUNNING, lease=uuid4(), done=1, total=3)
+    for row in (refused, forgotten):
+        Replay.objects.filter(pk=row.pk).update(state="done", refused="No.", finished_at=timezone.now())
+    Replay.objects.filter(pk=forgotten.pk).update(finished_at=timezone.now() - timedelta(hours=25))
+    work_replay(imported.pk, WORK)
+    assert [page.row_id for page in open_imports()] == [refused.pk, running.pk, waiting.pk]
+
+
+def test_orphaned_files_are_removed_after_a_day() -> None:
+    queue_import(log(), "log.json", owner=None)
+    ended = queue_import(log(), "log.json", owner=None)
+    Replay.objects.filter(pk=ended.pk).update(state=Replay.State.DONE)
+    needed, orphan = (
+        next(path for path in kept_files() if path.name in row.query) for row in Replay.objects.order_by("pk")
+    )
+    for path in (needed, orphan):
+        yesterday = (timezone.now() - timedelta(hours=25)).timestamp()
+        os.utime(path, (yesterday, yesterday))
+    young = needed.with_name("young")
+    young.write_bytes(b"")
+    remove_orphaned_files()
+    assert sorted(kept_files()) == sorted([needed, young])
+
+
+def test_orphaned_files_are_removed_by_the_scheduler() -> None:
+    folder = Path(settings.VAR_DIR) / "imports"
+    folder.mkdir()
+    (folder / "orphan").write_bytes(b"")
+    os.utime(folder / "orphan", (0, 0))
+    standing_schedule().tick()
+    assert kept_files() == []
+    assert recent_failures() == ()
+
+
+def test_name_of_an_import_is_that_of_its_file() -> None:
+    assert str(queue_import(log(), "my log.json", owner=None)) == "import of my log.json"
+    assert str(Replay(kind=Replay.REJUDGE, scope_id=7)) == "judging run 7 again"
+    assert str(Replay(kind="cell", scope_id=7)) == "what if cell 7: as it ran"

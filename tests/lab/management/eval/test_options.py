@@ -1,0 +1,125 @@
+"""The table of options: flags and the variables of the case study."""
+
+from pathlib import Path
+
+import pytest
+
+from toolbench.evals.statistics.stopping import Until
+from toolbench.lab.management.eval.options import (
+    FIVE_TAGS,
+    OPTIONS,
+    PREFIX,
+    EvalOptions,
+    OptionRefused,
+    read_options,
+    set_aside,
+)
+
+DOCS = Path(__file__).parents[3] / "docs" / "command-line.md"
+# One reading of every variable of the case study that decides something here.
+VARIABLES = {
+    "MODEL_FILTER": ("all,!glm", "models", "all,!glm"),
+    "SCENARIOS": ("extreme", "scenarios", "extreme"),
+    "TRIALS": ("7", "trials", 7),
+    "JOBS": ("4", "jobs", 4),
+    "TOOL_USE_MODE": ("required", "tool_use_mode", "enforced"),
+    "TOOL_FAILURE_POLICY": ("tolerated", "failure_policy", "tolerated"),
+    "TOOL_CALLING_FALLBACK_RETRY_COUNT": ("0", "fallback_retries", 0),
+    "TOOL_ALLOWLIST": ("state_get, state_patch", "allow", ("state_get", "state_patch")),
+    "FIX_EMPTY_FINAL": ("0", "fix_empty_final", False),
+    "STRATEGY_FILTER": ("raw,prod", "strategies", "raw,prod"),
+    "STRATEGY_MATRIX": ("1", "strategy_matrix", True),
+    "SAMPLING_PROFILE_FILTER": ("recommended", "profiles", "recommended"),
+    "SAMPLING_PROFILE_ENFORCE_APPLICABILITY": ("0", "enforce_applicability", False),
+    "LLM_OPTIONS_DEFAULTS_JSON": ('{"top_k": 3}', "llm_options", {"top_k": 3}),
+    "TEMPERATURE": ("0.5", "temperature", 0.5),
+    "TOP_P": ("0.9", "top_p", 0.9),
+    "TOP_K": ("20", "top_k", 20),
+    "MIN_P": ("0", "min_p", 0.0),
+    "ENABLE_CONTENT_TAG_TOOL_CALL_FALLBACK": ("1", "tag_fallback", True),
+    "FALLBACK_MATRIX": ("1", "fallback_matrix", True),
+    "ROUTE": ("fallback", "route", "fallback"),
+    "TRANSFORMS": ("none", "transforms", "none"),
+    "PROVIDER_ONLY": ("a,b", "provider_only", ("a", "b")),
+    "PROVIDER_ORDER": ("b", "provider_order", ("b",)),
+    "PROVIDER_IGNORE": ("c", "provider_ignore", ("c",)),
+    "REQUEST_OVERRIDES_JSON": ('{"user": "me"}', "request_overrides", {"user": "me"}),
+    "CLIENT_TIMEOUT": ("60", "timeout", 60.0),
+    "CLIENT_OPEN_TIMEOUT": ("5", "open_timeout", 5.0),
+    "CLIENT_READ_TIMEOUT": ("-1", "read_timeout", -1.0),
+    "REPORT_DIR": ("out", "out", "out"),
+}
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_a_variable_gives_its_option_a_default(variable: str) -> None:
+    text, name, value = VARIABLES[variable]
+    assert getattr(read_options({}, {PREFIX + variable: text}), name) == value
+
+
+def test_every_variable_of_the_table_is_tried_here() -> None:
+    assert set(VARIABLES) == {row.variable for row in OPTIONS.values() if row.variable}
+
+
+def test_nothing_said_gives_the_case_studys_defaults() -> None:
+    options = read_options({}, {f"{PREFIX}TRIALS": " "})
+    assert options == EvalOptions()
+    assert (options.models, options.trials, options.scenarios, options.profiles) == ("stable", 1, "typical", "default")
+    assert (options.strategies, options.tool_use_mode, options.failure_policy) == ("production", "enforced", "fatal")
+
+
+def test_a_flag_wins_over_its_variable() -> None:
+    environment = {f"{PREFIX}TRIALS": "7", f"{PREFIX}FIX_EMPTY_FINAL": "1", f"{PREFIX}STRATEGY_MATRIX": "1"}
+    options = read_options({"trials": "2", "fix_empty_final": False, "strategies": "raw"}, environment)
+    assert (options.trials, options.fix_empty_final) == (2, False)
+    assert (options.strategies, options.strategy_matrix) == ("raw", False)
+
+
+def test_a_rule_is_its_name_and_what_it_needs() -> None:
+    options = read_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
+    assert options.until_decided == Until("threshold", "delivered", error=0.1, target=80).to_json()
+
+
+@pytest.mark.parametrize("environment", [{"OPENROUTER_EVAL_PRESET": "full"}, {"OPENROUTER_FULL": "1"}])
+def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) -> None:
+    options = read_options({}, {**environment, "OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"})
+    assert (options.trials, options.models, options.profiles, options.scenarios) == (3, "all", FIVE_TAGS, "all")
+    assert (options.strategies, options.strategy_matrix) == ("raw,baseline,production", False)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"trials": "0"}, "--trials must be a whole number from 1, not '0'."),
+        ({"overrides": "[1]"}, "--overrides must be a JSON object"),
+        ({"overrides": "{"}, "--overrides must be a JSON object"),
+        ({"overrides": "[" * 100_000}, "--overrides must be a JSON object"),
+        ({"tool_use_mode": "sometimes"}, "--tool-use-mode must be one of enforced, relaxed, disabled"),
+        ({"fail_under": "101"}, "--fail-under must be a percentage between 0 and 100"),
+        ({"until_decided": "luck"}, "--until-decided must be a rule such as threshold"),
+        ({"until_decided": "width,width=wide"}, "--until-decided must be a rule such as threshold"),
+        ({"temperature": "warm"}, "--temperature must be a number"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(given: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OptionRefused) as refused:
+        read_options(given, {})
+    assert str(refused.value).startswith(sentence)
+
+
+def test_a_variable_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(OptionRefused, match="OPENROUTER_JOBS must be a whole number from 1"):
+        read_options({}, {"OPENROUTER_JOBS": "many"})
+
+
+def test_a_variable_that_decides_nothing_here_is_said_to_be_unused() -> None:
+    assert set_aside({"OPENROUTER_HTTP_ADAPTER": "net_http", "OPENROUTER_LANGUAGE_POLICY_STRICT": ""}) == (
+        "OPENROUTER_HTTP_ADAPTER is set and not used: there is one HTTP client.",
+    )
+
+
+def test_every_option_and_variable_is_documented() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    missing = [row.flag for row in OPTIONS.values() if f"`{row.flag}" not in text]
+    missing += [row.variable for row in OPTIONS.values() if row.variable and f"`{PREFIX}{row.variable}`" not in text]
+    assert missing == []

@@ -1,0 +1,186 @@
+import threading
+
+import pytest
+from django.db import transaction
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
+from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from toolbench.lab.metrics import cells
+from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_stale
+from toolbench.lab.models import Cell, Trial
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def a_cell() -> Cell:
+    return make_cell(make_config(make_run()))
+
+
+def test_a_cell_counts_its_trials_by_outcome() -> None:
+    cell = a_cell()
+    make_trials(cell, **{"pass": 4, "fail": 2, "infra": 1, "na": 1, "cancelled": 1, "queued": 2, "running": 1})
+    cell.refresh_from_db()
+    assert (cell.passed, cell.failed, cell.infra, cell.not_applicable) == (4, 2, 1, 1)
+    assert (cell.cancelled, cell.queued, cell.running, cell.stale) == (1, 2, 1, False)
+
+
+def test_latency_is_of_trials_with_an_answer() -> None:
+    cell = a_cell()
+    for duration in (100.0, 200.0, 300.0):
+        make_trial(cell, "pass", duration_ms=duration)
+    make_trial(cell, "infra", duration_ms=9e9)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.p50_ms, cell.p95_ms) == (200.0, 300.0)
+
+
+def test_distinct_answers_second_samples_and_our_deadline_are_told_apart() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", answer_hash="a")
+    make_trial(cell, "pass", answer_hash="a", output_retries=1)
+    make_trial(cell, "fail", answer_hash="b", end="DEADLINE_EXCEEDED")
+    make_trial(cell, "infra", answer_hash="c")
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.distinct, cell.first_attempt_passed, cell.deadline_failed) == (1, 1, 1)
+
+
+def test_a_trial_that_ran_into_our_deadline_has_no_answer() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", duration_ms=1000.0)
+    make_trial(cell, "fail", duration_ms=600_000.0, end="DEADLINE_EXCEEDED", behaviour_seen=True)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.p50_ms, cell.p95_ms, cell.distinct) == (1000.0, 1000.0, 1)
+    assert (cell.behaviour_seen, cell.behaviour_asked) == (0, 0)
+
+
+def test_sums_upstreams_marks_and_behaviour() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", upstream="x", cost=0.5, added_by_hand=True, behaviour_seen=True, client_lag_ms=80.0)
+    make_trial(cell, "fail", upstream="y", cost=0.25, behaviour_seen=False, client_lag_ms=1.0)
+    make_trial(cell, "pass", upstream="x", cost=0.5)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.cost, cell.upstreams, cell.added_by_hand, cell.saturated) == (1.25, ["x", "y"], 1, 1)
+    assert (cell.behaviour_seen, cell.behaviour_asked, cell.requests) == (1, 2, 6)
+
+
+def test_what_lost_and_repeated_executions_cost_stays_counted() -> None:
+    cell = a_cell()
+    again = make_trial(cell, "pass", execution=2, requests=1, input_tokens=10, output_tokens=1, cost=0.25)
+    waiting = make_trial(cell, "queued", execution=1)
+    never_ended = make_trial(cell, "cancelled", execution=1, requests=0, input_tokens=0, output_tokens=0)
+    for trial in (again, waiting, never_ended):
+        make_step(trial, execution=1, attempt=1, input_tokens=100, output_tokens=10, cost=0.5)
+        make_step(trial, execution=1, attempt=2, input_tokens=100, output_tokens=10, cost=0.5)
+        make_step(trial, execution=1, kind="tool")
+    make_step(again, execution=2, input_tokens=10, output_tokens=1, cost=0.25)
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.requests, cell.retries, cell.cost) == (7, 3, 3.25)
+    assert (cell.input_tokens, cell.output_tokens) == (610, 61)
+
+
+def test_recomputing_twice_changes_nothing() -> None:
+    cell = a_cell()
+    make_trials(cell, **{"pass": 3})
+    before = Cell.objects.filter(pk=cell.pk).values().get()
+    mark_stale([cell.pk])
+    assert recompute_stale() == 1
+    assert recompute_stale() == 0
+    assert Cell.objects.filter(pk=cell.pk).values().get() == before
+
+
+def test_a_run_is_brought_up_to_date_in_batches_and_other_runs_are_left_to_the_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cells, "CELLS_AT_ONCE", 2)
+    config, other = make_config(make_run()), a_cell()
+    own = [make_cell(config, f"scenario_{number}") for number in range(5)]
+    mark_stale([other.pk, *(cell.pk for cell in own)])
+
+    bring_up_to_date(config.run_id)
+    assert list(Cell.objects.filter(stale=True)) == [other]
+    bring_up_to_date()
+    assert not Cell.objects.filter(stale=True).exists()
+
+
+def test_a_cell_without_trials_is_all_zero() -> None:
+    cell = a_cell()
+    recompute_stale()
+    cell.refresh_from_db()
+    assert (cell.passed, cell.p50_ms, cell.cost, cell.upstreams, cell.stale) == (0, None, None, [], False)
+
+
+def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: Elsewhere) -> None:
+    cell = a_cell()
+    trial = make_trial(cell, "queued")
+    changed, go_on = threading.Event(), threading.Event()
+
+    def change() -> None:
+        with transaction.atomic():
+            Trial.objects.filter(pk=trial.pk).update(state="done", outcome="pass")
+            changed.set()
+            go_on.wait(30)
+            mark_stale([cell.pk])
+
+    writing = elsewhere(change)
+    changed.wait(30)
+    assert recompute_stale() == 1  # sees the trial as it was
+    go_on.set()
+    writing.result(timeout=30)
+    assert recompute_stale() == 1
+    cell.refresh_from_db()
+    assert (cell.passed, cell.queued) == (1, 0)
+
+
+def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(elsewhere: Elsewhere) -> None:
+    cell = a_cell()
+    marked, go_on = threading.Event(), threading.Event()
+
+    def change() -> None:
+        with transaction.atomic():
+            mark_stale([cell.pk])
+            marked.set()
+            go_on.wait(30)
+
+    writing = elsewhere(change)
+    marked.wait(30)
+    assert recompute_stale() == 0
+    waiting = elsewhere(bring_up_to_date, cell.run_id)
+    wait_for_a_lock()
+    go_on.set()
+    writing.result(timeout=30)
+    waiting.result(timeout=30)
+    assert not Cell.objects.filter(stale=True).exists(), "who wants it up to date has waited"
+
+
+def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: Elsewhere) -> None:
+    config = make_config(make_run())
+    cells = [make_cell(config, f"s{number}") for number in range(12)]
+    trials = {cell.pk: [make_trial(cell, "running").pk for _ in range(8)] for cell in cells}
+
+    def finish(place: int) -> None:
+        order = [cell.pk for cell in (cells if place % 2 else reversed(cells))]
+        with transaction.atomic():
+            Trial.objects.filter(pk__in=[trials[pk][place] for pk in order]).update(state="done", outcome="pass")
+            mark_stale(order)
+        recompute_stale()
+
+    for future in [elsewhere(finish, place) for place in range(8)]:
+        future.result(timeout=30)
+    while recompute_stale():
+        pass
+    assert set(Cell.objects.filter(config=config).values_list("passed", "running")) == {(8, 0)}
+
+
+def test_what_weak_models_needed_is_added_up() -> None:
+    cell = a_cell()
+    make_trial(cell, "pass", repaired_calls=2, asked_again=1, fallback_turns=3)
+    make_trial(cell, "fail", repaired_calls=1, parse_error_ends=1)
+    make_trial(cell, "cancelled", repaired_calls=9)
+    recompute_stale()
+    cell.refresh_from_db()
+    counts = (cell.repaired_calls, cell.asked_again, cell.fallback_turns, cell.parse_error_ends)
+    assert counts == (3, 1, 3, 1)

@@ -1,0 +1,88 @@
+"""Every metric names its denominator, and a figure that is not known is None, never 0."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from toolbench.evals.statistics.quantile_texts import write_quantile
+from toolbench.lab.metrics.definitions import METRICS, Counted, cost_per_success, tokens_per_trial
+from toolbench.lab.metrics.tally import Tally, pooled
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "metrics.md").read_text("utf-8")
+SEEN = Tally(
+    cells=1, passed=6, failed=3, infra=1, deadline_failed=1, parity_passed=5, first_attempt_passed=4, calls=20,
+    valid_calls=18, structured_answers=15, calling_answers=16, parse_error_turns=2, calling_turns=17,
+    input_tokens=900, output_tokens=100, cost=0.6,
+)  # fmt: skip
+
+
+def examples() -> dict[str, tuple[str, str]]:
+    """What docs/metrics.md says of each metric: counts or times, and what they give."""
+    found = re.findall(r"### .+\n\n`(\w+)`: [^\n]+\n\nExample: `(.+)` gives `(.+)`\.\n", PAGE + "\n")
+    return {name: (given, gives) for name, given, gives in found}
+
+
+def numbers(given: str) -> dict[str, Any]:
+    pairs = (pair.split("=") for pair in given.split())
+    return {name: float(value) if "." in value else int(value) for name, value in pairs}
+
+
+def test_every_metric_has_its_example() -> None:
+    assert set(examples()) == set(METRICS)
+
+
+@pytest.mark.parametrize("name", [name for name, (given, _) in examples().items() if "times" not in given])
+def test_the_example_in_the_docs_holds(name: str) -> None:
+    given, gives = examples()[name]
+    metric, tally = METRICS[name], Tally(**numbers(given))
+    if metric.rate:
+        rate = metric.rate(tally, 90)
+        assert rate is not None
+        assert f"{rate.k}/{rate.n}" == gives
+    else:
+        assert metric.figure is not None
+        figure = metric.figure(Counted(tally, Tally(), (tally,)))
+        assert figure is not None
+        assert (f"{figure.low:.4g}", figure.high) == (gives, figure.low)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["p50", "p95", "p99", "first_token"])
+def test_the_example_of_times_in_the_docs_holds(name: str) -> None:
+    given, gives = examples()[name]
+    column = "first_token_ms" if name == "first_token" else "duration_ms"
+    cell = make_cell(make_config(make_run()))
+    for time in given.removeprefix("times=").split(","):
+        fields: dict[str, Any] = {column: float(time)}
+        make_trial(cell, **fields)
+    recompute_all()
+    assert write_quantile(get_matrix(MatrixQuery(scope="real", metric=name)).rows[0].value.quantile) == gives
+
+
+def test_repeats_that_are_not_independent_give_no_estimate() -> None:
+    tally = Tally(cells=1, passed=4, failed=2, repeating=1)
+    assert METRICS["pass_hat_3"].figure is not None
+    assert METRICS["pass_hat_3"].figure(Counted(tally, Tally(), (tally,))) is None
+
+
+def test_tokens_and_cost_count_failed_trials_too() -> None:
+    tokens, cost = tokens_per_trial(SEEN), cost_per_success(SEEN)
+    assert tokens is not None
+    assert cost is not None
+    assert tokens.low == 100
+    assert cost.low == pytest.approx(0.1)
+
+
+def test_an_unknown_cost_is_no_cost_of_zero() -> None:
+    assert cost_per_success(Tally(passed=3)) is None
+    assert tokens_per_trial(Tally()) is None
+
+
+def test_sums_of_sums_keep_every_count() -> None:
+    twice = pooled([SEEN, SEEN])
+    assert (twice.cells, twice.passed, twice.valid_calls, twice.cost) == (2, 12, 36, 1.2)

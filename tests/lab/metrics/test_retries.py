@@ -1,0 +1,207 @@
+"""Answers of 429 and 5xx, retries and back-off are counted as the server counted them, over real HTTP."""
+
+import json
+import random
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from tests.lab.benches import launched, plays_well, scripted_model, work
+from toolbench.lab.interchange.report.trials_table import export_trials
+from toolbench.lab.interchange.report.write import report_files
+from toolbench.lab.management.eval.output import run_lines
+from toolbench.lab.metrics.definitions import METRICS, Counted, rate_for, value_of
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.retries import HAD, count_retries
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.sides import read_side
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import export_record, save_record
+from toolbench.lab.results.matrix.export import export_matrix
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.trial.filter import TrialFilter, matching
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WAIT = 0.25  # seconds of Retry-After
+
+
+class Limited:
+    """A server that answers 15 % of requests with 429 and a Retry-After, and some with 503; it counts what it sent."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[int] = Counter()
+        self._random = random.Random(11)
+        self._lock = threading.Lock()
+
+    def __call__(self, seen: Seen) -> Answer:
+        with self._lock:
+            drawn = self._random.random()
+            status = 429 if drawn < 0.15 else 503 if drawn < 0.18 else 200
+            self.sent[status] += 1
+        if status == 200:
+            return plays_well(seen)
+        return Answer(status, {"retry-after": str(WAIT)}, fails(status).body)
+
+
+@pytest.fixture
+def limited() -> tuple[Run, Counter[int]]:
+    """A run of 20 trials each of two scenarios, and what the server sent."""
+    limits = Limited()
+    with ScriptedProvider(limits) as provider:
+        model = scripted_model(provider, max_attempts=6)
+        run = launched(model, scenarios=("happy_path", "chat_only"), trials=20)
+        assert work(model) == 40
+    return run, limits.sent
+
+
+def test_recount_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, sent = limited
+    assert sent[429] >= 5
+    assert sent[503] >= 1
+    counts = tally(run.cells.all())
+    assert (counts.answers_429, counts.answers_5xx) == (sent[429], sent[503])
+    assert counts.retries == sent[429] + sent[503]
+    assert counts.requests == sent.total()
+    assert counts.passed == 40
+    assert counts.retries_known
+    assert counts.backoff_ms >= 1000 * WAIT * counts.retries
+
+
+def test_trial_filter_had_opens_counted_trials(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    for cell in run.cells.all():
+        shown = {had: matching(TrialFilter(cell=cell.pk, had=had)).count() for had in HAD}
+        assert shown == {"429": cell.trials_429, "5xx": cell.trials_5xx, "retry": cell.trials_retried}
+
+
+def test_count_retries_of_trials_equals_cells(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    found = count_retries(Trial.objects.filter(run=run))
+    for cell in run.cells.all():
+        assert found[cell.scenario].answers_429 == cell.answers_429
+        assert found[cell.scenario].answers_5xx == cell.answers_5xx
+        assert found[cell.scenario].retries == cell.retries
+        assert found[cell.scenario].trials_429 == cell.trials_429
+        assert found[cell.scenario].backoff_ms == pytest.approx(cell.backoff_ms)
+
+
+def table_rows(table: ExportTable) -> list[dict[str, Any]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def test_exports_of_rate_limited_run_equal_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, sent = limited
+    trials = table_rows(export_trials(run.pk))
+    assert sum(row["answers_429"] for row in trials) == sent[429]
+    assert sum(row["answers_5xx"] for row in trials) == sent[503]
+    assert sum(row["retries_all"] for row in trials) == sent[429] + sent[503]
+    (row,) = table_rows(export_matrix(MatrixQuery(scope="runs", runs=(run.pk,))))
+    tools = tally(run.cells.filter(control=False))
+    assert (row["answers_429_ok"], row["answers_5xx_ok"]) == (tools.answers_429, tools.answers_5xx)
+    assert (row["retried_ok"], row["retried_of"]) == (tools.retries, tools.requests)
+    assert row["backoff_ms"] == pytest.approx(tools.backoff_ms)
+
+
+def test_report_of_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, sent = limited
+    files = {name: content for name, content in report_files(run.pk)}
+    trials = [json.loads(content)["toolbench"] for name, content in files.items() if "__trial_" in name]
+    assert sum(trial["answers_429"] for trial in trials) == sent[429]
+    (model,) = json.loads(files["summary.json"])["models"]
+    overall = model["toolbench"]["rates"]["overall"]["retries"]
+    assert (overall["answers_429"], overall["answers_5xx"]) == (sent[429], sent[503])
+    head, _, row = [line for line in files["matrix.md"].decode().splitlines() if line.startswith("|")]
+    shown = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert (shown["answers of 429"], shown["answers of 5xx"]) == (str(sent[429]), str(sent[503]))
+
+
+def test_compare_export_of_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    config = make_config(make_run(), model_name="other")
+    for scenario in ("happy_path", "type_error_recovery"):
+        make_step(make_trial(make_cell(config, scenario)), status=200)
+    recompute_all()
+    query = CompareQuery(a={"run": str(run.pk)}, b={"config": str(config.pk)})
+    whole = next(row for row in table_rows(export_comparison(query)) if row["what"] == "whole")
+    tools = tally(run.cells.filter(control=False))
+    assert (whole["first_answers_429"], whole["second_answers_429"]) == (tools.answers_429, 0)
+    assert (whole["first_retries"], whole["second_retries"]) == (tools.retries, 0)
+
+
+def test_decide_record_keeps_retries(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    record = save_record(DecideQuery(scope="runs", runs=(run.pk,)), owner=None)
+    tools = tally(run.cells.filter(control=False))
+    assert table_rows(export_record(record))[0]["answers_429"] == tools.answers_429
+    del record.evidence[0]["retries"]  # as records of before
+    assert table_rows(export_record(record))[0]["answers_429"] is None
+
+
+def test_run_lines_of_eval_name_answers_of_429(limited: tuple[Run, Counter[int]]) -> None:
+    run, _ = limited
+    tools = tally(run.cells.filter(control=False))
+    said = " ".join(run_lines(run, each_cell=False))
+    assert f"{tools.answers_429} answers of 429, {tools.answers_5xx} of 5xx, {tools.retries} sent again" in said
+
+
+def a_cell() -> Cell:
+    return make_cell(make_config(make_run()))
+
+
+def counted(cell: Cell) -> tuple[int, int, int, float]:
+    recompute_all()
+    cell.refresh_from_db()
+    return cell.answers_429, cell.trials_429, cell.answers_5xx, cell.backoff_ms
+
+
+def test_recount_lost_execution_keeps_its_answers_of_429() -> None:
+    cell = a_cell()
+    trial = make_trial(cell, execution=2, requests=1)
+    make_step(trial, execution=1, status=429, ok=False, error_code="rate_limited")
+    make_step(trial, execution=1, attempt=2, backoff_ms=500.0, status=None, ok=False, error_code="cancelled")
+    make_step(trial, execution=2, status=200)
+    assert counted(cell) == (1, 1, 0, 500.0)
+    assert tally([cell]).retries_known
+
+
+def test_recount_error_inside_an_answer_of_200_is_counted() -> None:
+    cell = a_cell()
+    trial = make_trial(cell)
+    make_step(trial, status=200, ok=False, error_code="rate_limited")
+    make_step(trial, status=200, ok=False, error_code="overloaded", attempt=2, backoff_ms=10.0)
+    make_step(trial, attempt=3, backoff_ms=20.0, status=200)
+    assert counted(cell) == (1, 1, 1, 30.0)
+
+
+def test_recount_answer_without_status_makes_counts_unknown() -> None:
+    cell = a_cell()
+    make_step(make_trial(cell), status=None)
+    counted(cell)
+    assert not tally([cell]).retries_known
+    assert not count_retries(Trial.objects.all())["happy_path"].retries_known
+
+
+def test_answered_trials_without_counted_requests_are_unknown() -> None:
+    cell = a_cell()
+    trial = make_trial(cell, requests=0)
+    counted(cell)
+    assert not tally([cell]).retries_known
+    assert not count_retries(Trial.objects.all())["happy_path"].retries_known
+    side = read_side(Trial.objects.filter(pk=trial.pk))
+    assert not side.retries.retries_known
+
+
+def test_metrics_of_unknown_retries_are_no_rate() -> None:
+    cell = a_cell()
+    make_step(make_trial(cell), status=None)
+    counted(cell)
+    names = ("retried", "answers_429", "answers_5xx")
+    assert {rate_for(METRICS[name], tally([cell]), tally([])) for name in names} == {None}
+    assert value_of(METRICS["backoff"], Counted(tally([cell]), tally([]))).figure is None

@@ -1,0 +1,46 @@
+"""Cells by group of scenarios: no rate is added up over two of them."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.metrics.scenario_groups import in_groups
+from toolbench.lab.models import Run
+from toolbench.lab.results.run.index import get_runs
+from toolbench.lab.results.run.metrics import get_run_metrics
+from toolbench.lab.results.run.page import get_run_page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    """One configuration on a pack, the usual scenarios and a control."""
+    run = make_run()
+    config = make_config(run)
+    make_trials(make_cell(config, "recovery_busy", scenario_group="recovery"), **{"fail": 4})
+    make_trials(make_cell(config), **{"pass": 3})
+    make_trials(make_cell(config, "chat_only"), **{"fail": 2})
+    return run
+
+
+def test_the_usual_group_comes_first_and_has_the_controls(run: Run) -> None:
+    found = in_groups(run.cells.all())
+    assert {name: [cell.scenario for cell in cells] for name, cells in found.items()} == {
+        "tools": ["happy_path", "chat_only"],
+        "recovery": ["recovery_busy"],
+    }
+    assert list(found) == ["tools", "recovery"]
+    assert list(in_groups(run.cells.filter(control=True))) == ["control"]
+    assert in_groups(()) == {}
+
+
+def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> None:
+    page = get_run_page(run.pk)
+    assert [(line.group, line.answered.k, line.answered.n) for line in page.lines] == [
+        ("tools", 3, 3),
+        ("recovery", 0, 4),
+    ]
+    assert len(page.configs) == 1
+    assert page.scenarios == ("happy_path", "chat_only", "recovery_busy")
+    assert get_runs("own")[0].answered is None
+    assert [column.group for column in get_run_metrics(run.pk).columns] == ["tools", "recovery"]

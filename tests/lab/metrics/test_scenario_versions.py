@@ -1,0 +1,203 @@
+"""No page adds up trials of two versions of one scenario: it counts the newest in view and says what it leaves out."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.deciding.qualifying import Rule, stand
+from toolbench.lab.metrics.scenario_versions import find_others_by_model, is_tokens, split_newest, without_q
+from toolbench.lab.models import Cell, Run
+from toolbench.lab.results.compare.comparison import get_comparison
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.decide.candidates import get_pool
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.failures.page import get_failures
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+
+pytestmark = pytest.mark.django_db
+REAL = MatrixQuery(scope="real")
+PASSED = {1: 3, 2: 5}  # by version
+
+
+def tried(version: int, *, model: str = "a", **counts: int) -> Run:
+    """A drawn run of happy_path in this version, and of weather, which has one version."""
+    run = make_run(instance_kind="drawn")
+    config = make_config(run, make_model(model))
+    make_trials(make_cell(config, scenario_version=version), **(counts or {"pass": PASSED[version]}))
+    make_trials(make_cell(config, "type_error_recovery"), **{"pass": 2})
+    recompute_all()
+    return run
+
+
+@pytest.fixture
+def runs() -> tuple[Run, Run]:
+    return tried(1), tried(2)
+
+
+def behind(query: str) -> int:
+    return get_trials(TrialFilter.from_query(QueryDict(query))).total
+
+
+def test_matrix_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+    matrix = get_matrix(REAL)
+
+    (row,) = matrix.rows
+    assert (row.tally.passed, behind(row.trials_query)) == (9, 9)  # 5 of version 2, 2 + 2 of the other scenario
+    assert any("happy_path version 1. Versions are different tasks" in sentence for sentence in matrix.warnings)
+    panel = get_panel(get_matrix(MatrixQuery(scope="real", cell=row.key)))
+    assert panel is not None
+    splits = {one.scenario: (one.tally.passed, behind(one.trials_query)) for one in panel.splits}
+    assert splits == {"happy_path": (5, 5), "type_error_recovery": (4, 4)}
+
+
+def test_matrix_of_the_earlier_runs_shows_the_earlier_version(runs: tuple[Run, Run]) -> None:
+    matrix = get_matrix(MatrixQuery(scope="runs", runs=(runs[0].pk,)))
+    assert [(row.tally.passed, behind(row.trials_query)) for row in matrix.rows] == [(5, 5)]
+    assert not any("version 1" in sentence for sentence in matrix.warnings)
+
+
+def test_matrix_names_the_version_where_rows_differ_in_it() -> None:
+    tried(1), tried(2, model="b")
+    assert {row.model: row.versions for row in get_matrix(REAL).rows} == {"a": (1,), "b": (2,)}
+
+
+def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], admin_client: Client) -> None:
+    Cell.objects.get(run=runs[0], scenario="happy_path").trials.update(duration_ms=10**7)
+    recompute_all()
+    text = admin_client.get("/matrix/export.csv?scope=real").content.decode()
+    (row,) = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
+    assert row["tool_ok"] == "9/9"
+    assert int(row["p95_ms"]) < 10**7
+
+
+def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
+    pool = get_pool(DecideQuery())
+    assert [one.measured.passed for one in pool.candidates] == [9]
+    assert "happy_path version 1" in pool.cautions[0]
+    old = get_pool(DecideQuery(scope="runs", runs=(runs[0].pk,)))
+    assert [one.measured.passed for one in old.candidates] == [5]
+    assert not any("version 1" in sentence for sentence in old.cautions)
+
+
+def test_compare_keeps_versions_in_strata_of_their_own(runs: tuple[Run, Run]) -> None:
+    page = get_comparison(CompareQuery.from_query(QueryDict(f"a_run={runs[0].pk}&b_run={runs[1].pk}")))
+    assert {row.scenario: (row.compared.first.n, row.compared.second.n) for row in page.rows} == {
+        "type_error_recovery": (2, 2)
+    }
+
+
+def test_failure_groups_keep_versions_apart() -> None:
+    where = "no_call · happy_path · $ · turn 1"
+    for version in (1, 2, 2):
+        cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
+        make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=taxonomy_version())
+    recompute_all()
+    clusters = get_failures(FailuresQuery()).clusters
+    assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
+
+
+def test_failures_heat_map_counts_only_the_newest_version() -> None:
+    for version, outcome in ((1, "fail"), (1, "pass"), (2, "fail"), (2, "pass"), (2, "pass")):
+        cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
+        cause = "no_call" if outcome == "fail" else ""
+        make_trial(cell, outcome, cause=cause, taxonomy=taxonomy_version())
+    recompute_all()
+    page = get_failures(FailuresQuery())
+    (row,), (column,) = page.rows, page.columns
+    (heat,) = row.cells
+    assert heat is not None
+    assert (row.count, heat.rate.k, heat.rate.n, column.tried) == (1, 1, 3, 3)
+    assert (behind(row.query), behind(heat.query)) == (1, 1)
+    assert "happy_path version 1" in page.versions_left_out
+
+
+def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Client) -> None:
+    """Model a tried versions 1 and 2, model b version 1 alone, model c version 3 alone and another scenario."""
+    failures = (("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3))
+    for model, version in failures:
+        cell = make_cell(make_config(make_run(), make_model(model)), scenario_version=version)
+        make_trial(cell, "fail", cause="no_call", taxonomy=taxonomy_version())
+    recompute_all()
+    page = get_failures(FailuresQuery())
+    (row,) = page.rows
+    cells = {column.model: cell for column, cell in zip(page.columns, row.cells, strict=True) if cell}
+    assert {model: (one.rate.k, one.rate.n) for model, one in cells.items()} == {"a": (1, 1), "b": (3, 3), "c": (1, 1)}
+    assert {model: behind(one.query) for model, one in cells.items()} == {"a": 1, "b": 3, "c": 1}
+    versions = {column.model: column.versions for column in page.columns}
+    assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
+    assert (row.count, behind(row.query)) == (1, 1)
+    assert "Example · 3 · happy_path version 1<" in owner_client.get("/failures/").content.decode()
+    assert "“All” leaves it out" in page.versions_left_out
+
+
+def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
+    published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
+    recompute_all()
+    others, _ = find_others_by_model(Cell.objects.all())
+    assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
+    kept = Cell.objects.filter(without_q(others[0].token))
+    assert (kept.count(), published in kept) == (4, True)
+
+
+def line(slug: str, version: int, passed: int = 1, failed: int = 0, infra: int = 0) -> dict[str, Any]:
+    sums = {"sum_passed": passed, "sum_failed": failed, "sum_infra": infra}
+    return {"scenario": slug, "scenario_version": version, **sums}
+
+
+def test_split_newest_takes_each_scenario_by_itself() -> None:
+    lines = [line("a", 1), line("a", 3), line("b", 1)]
+    newest, earlier = split_newest(lines)
+    assert (newest, earlier) == ([lines[1], lines[2]], [lines[0]])
+
+
+def test_split_newest_untried_version_hides_no_tried_one() -> None:
+    lines = [line("a", 1, 200), line("a", 2, 0)]
+    assert split_newest(lines) == ([lines[0]], [lines[1]])
+    lines = [line("a", 1, 200), line("a", 2, 0, infra=1)]
+    assert split_newest(lines) == ([lines[1]], [lines[0]])
+
+
+def test_split_newest_nothing_tried_keeps_the_newest() -> None:
+    lines = [line("a", 1, 0), line("a", 2, 0)]
+    assert split_newest(lines) == ([lines[1]], [lines[0]])
+
+
+@pytest.mark.parametrize("counts", [{"queued": 4}, {"cancelled": 4}], ids=["queued", "cancelled"])
+def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> None:
+    tried(1)
+    tried(2, model="a", **counts)
+
+    (row,) = get_matrix(REAL).rows
+    assert (row.tally.passed, behind(row.trials_query)) == (7, 7)
+    assert [one.measured.passed for one in get_pool(DecideQuery()).candidates] == [7]
+
+
+def test_decide_newer_version_of_another_model_removes_nothing() -> None:
+    tried(1), tried(2, model="b", infra=1)
+    pool = get_pool(DecideQuery())
+    found = {one.model: (one.measured.passed, one.measured.missing) for one in pool.candidates}
+    assert found == {"a": (5, ("happy_path version 2",)), "b": (2, ())}
+    (reason, *_) = stand(next(one.measured for one in pool.candidates if one.model == "a"), Rule()).reasons
+    assert (reason.kind, "happy_path version 2, which others met" in reason.sentence) == ("refused", True)
+
+
+def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
+    tried(1)
+    tried(2, model="b", queued=3)
+    assert [one.measured.missing for one in get_pool(DecideQuery()).candidates if one.model == "a"] == [()]
+
+
+@pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])
+def test_is_tokens_wants_slug_and_version(text: str, holds: bool) -> None:
+    assert is_tokens(text) is holds

@@ -1,0 +1,82 @@
+"""Two rates from one set of counts, and no interval where repeats are not independent."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.management.eval.output import run_lines
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of
+from toolbench.lab.models import Cell
+from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.run.index import get_runs
+from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.page import get_trace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def repeating() -> Cell:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    for _ in range(4):
+        make_trial(cell, answer_hash="the same")
+    recompute_all()
+    return Cell.objects.get()
+
+
+def test_the_interval_is_withheld_of_both_rates(repeating: Cell) -> None:
+    counts = tally([repeating])
+    assert counts.given_an_answer().withheld
+    assert counts.delivered().withheld
+    assert pooled([counts, tally([])]).given_an_answer().withheld
+
+
+def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> None:
+    panel = get_panel(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
+    assert panel is not None
+    page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
+    line = page.lines[0]
+    shown: list[Rate | None] = [
+        panel.answered,
+        panel.delivered,
+        panel.splits[0].answered,
+        line.answered,
+        line.delivered,
+    ]
+    listed = get_runs("own")[0]
+    shown += [line.scenarios[0].answered, trace.answered, trace.delivered, listed.answered, listed.delivered]
+    assert all(rate is not None and rate.withheld for rate in shown)
+    assert panel.more is None
+    said = "tools: success given an answer 4/4, 1 distinct, delivered 4/4, 1 distinct"
+    assert next(iter(run_lines(repeating.run, each_cell=False))) == said
+
+
+def test_packs_have_a_line_each_and_are_never_added_up() -> None:
+    config = make_config(make_run())
+    for scenario, group, passed in (
+        ("happy_path", "tools", 3),
+        ("agent_sql", "agents", 1),
+        ("chat_only", "control", 2),
+    ):
+        make_trials(make_cell(config, scenario, scenario_group=group), **{"pass": passed})
+    lines = list(run_lines(config.run, each_cell=False))
+    assert [line.partition(" (")[0] for line in lines] == [
+        "tools: success given an answer 3/3", "agents: success given an answer 1/1",
+        "control: success given an answer 2/2",
+    ]  # fmt: skip
+
+
+def test_different_answers_keep_their_interval() -> None:
+    cell = make_cell(make_config(make_run()), deterministic=True)
+    make_trials(cell, **{"pass": 4, "infra": 2})
+    cell.refresh_from_db()
+    assert not tally([cell]).given_an_answer().withheld
+    assert not tally([cell]).delivered().withheld
+
+
+def test_a_query_counts_as_the_rows_do(repeating: Cell) -> None:
+    line = Cell.objects.order_by().values("run_id").annotate(**sums()).get()
+    assert tally_of(line) == tally([repeating])

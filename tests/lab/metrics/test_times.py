@@ -1,0 +1,122 @@
+"""Times are stored sorted beside each cell, and quantiles of any pool of cells are exactly those of its trials."""
+
+import re
+import struct
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from toolbench.evals.statistics import quantile
+from toolbench.lab.metrics.cells import mark_stale
+from toolbench.lab.metrics.times import Times, cell_times, merged, quantile_range, times_json, value_range
+from toolbench.lab.models import Cell, CellTimes, Trial
+
+SOURCES = Path(__file__).resolve().parents[3] / "toolbench"
+# What would compute a quantile by another rule: interpolated, or in the database.
+OTHER_RULES = re.compile(r"percentile_cont|np\.(?:nan)?(?:quantile|percentile|median)\(|\b(?:median|quantiles)\(")
+
+
+def a_cell(scenario: str = "happy_path") -> Cell:
+    return make_cell(make_config(make_run()), scenario)
+
+
+@pytest.mark.django_db
+def test_merged_times_give_the_quantiles_of_all_trials() -> None:
+    drawn = Random(11)
+    cells = [a_cell() for _ in range(3)]
+    for cell, count in zip(cells, (1, 20, 60), strict=True):
+        for _ in range(count):
+            time = drawn.lognormvariate(7, 1)
+            make_trial(cell, duration_ms=time, first_token_ms=time / 3)
+    recompute_all()
+    times = [trial.duration_ms or 0.0 for trial in Trial.objects.all()]
+    tokens = [trial.first_token_ms or 0.0 for trial in Trial.objects.all()]
+
+    found = merged(cell_times(cells).values())
+
+    assert (found.p50, found.p95, found.p99) == tuple(quantile(times, q) for q in (0.5, 0.95, 0.99))
+    assert found.first_token == quantile(tokens, 0.5)
+
+
+@pytest.mark.django_db
+def test_cell_values_are_those_of_its_stored_times() -> None:
+    cell = a_cell()
+    for index in range(8):
+        make_trial(cell, duration_ms=1000.0 * index, first_token_ms=10.0 * index)
+    make_trial(cell, "infra", duration_ms=9e9)
+    make_trial(cell, "fail", end="DEADLINE_EXCEEDED", duration_ms=600_000.0)
+    recompute_all()
+    cell.refresh_from_db()
+
+    found = cell_times([cell])[cell.pk]
+
+    stored = (cell.p50_ms, cell.p95_ms, cell.first_token_p50_ms)
+    assert stored == tuple(one and one.value for one in (found.p50, found.p95, found.first_token))
+    assert stored == (3000.0, 7000.0, 30.0)
+
+
+@pytest.mark.django_db
+def test_cell_times_follow_the_trials() -> None:
+    cell, empty = a_cell(), a_cell()
+    trial = make_trial(cell, duration_ms=5.0)
+    recompute_all()
+    Trial.objects.filter(pk=trial.pk).update(outcome="infra")
+    mark_stale([cell.pk])
+    recompute_all()
+
+    assert cell_times([cell, empty]) == {cell.pk: Times(), empty.pk: Times()}
+    assert Times().p50 is None
+
+
+@pytest.mark.django_db
+def test_recompute_sets_a_cell_with_impossible_times_aside() -> None:
+    cell = a_cell()
+    for _ in range(100):
+        make_trial(cell)
+    Trial.objects.filter(pk=make_trial(cell).pk).update(duration_ms=float("nan"))
+    recompute_all()
+    cell.refresh_from_db()
+
+    assert cell.compute_error == "cost or time out of range"
+    assert not CellTimes.objects.filter(cell=cell).exists()
+
+
+def test_value_range_leaves_out_parts_with_few_answers() -> None:
+    few, many = (_times(*range(1, count + 1)) for count in (5, 9))
+
+    assert value_range([few, many], lambda times: times.p95) == (5.0, 9.0)
+    assert value_range([few, many], lambda times: times.p95, least=6) == (9.0, 9.0)
+    assert value_range([few, Times()], lambda times: times.p95, least=6) is None
+
+
+def test_quantile_range_names_fastest_and_slowest() -> None:
+    slow, fast, middle = (quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
+
+    found = quantile_range([slow, None, fast, middle])
+
+    assert found is not None
+    assert (found.fastest, found.slowest) == (fast, slow)
+    alone = quantile_range([slow])
+    assert alone is not None
+    assert (alone.fastest, alone.slowest) == (slow, None)
+    assert quantile_range([None]) is None
+
+
+def test_times_json_has_null_for_open_bounds() -> None:
+    found = times_json(_times(*range(1, 73)))
+
+    assert (found["p95_ms_value"], found["p95_ms_low"], found["p95_ms_high"]) == (69.0, 64.0, 72.0)
+    assert (found["p99_ms_value"], found["p99_ms_high"]) == (72.0, None)
+    assert set(times_json(Times()).values()) == {None}
+
+
+def test_no_module_has_a_quantile_rule_of_its_own() -> None:
+    paths = (path for path in SOURCES.rglob("*.py") if "migrations" not in path.parts)
+
+    assert [path.name for path in paths if OTHER_RULES.search(path.read_text("utf-8"))] == []
+
+
+def _times(*durations: float) -> Times:
+    return Times(struct.pack(f">{len(durations)}d", *durations))

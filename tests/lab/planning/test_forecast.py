@@ -1,0 +1,155 @@
+"""What trials are likely to take."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
+from toolbench.lab.models import Model, Provider, Trial
+from toolbench.lab.planning.earlier_cells import Asked
+from toolbench.lab.planning.forecast import Limits, Sample, forecast, spread
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(model: Model, trials: int = 100, **fields: Any) -> Asked:
+    provider = model.provider
+    whole = Asked(
+        model.pk,
+        model.name,
+        provider.pk,
+        provider.kind,
+        provider.template,
+        4,
+        "native",
+        "production",
+        "happy_path",
+        trials,
+        trials,
+    )
+    return replace(whole, **fields)
+
+
+def history(model: Model, count: int = 10, **fields: Any) -> list[Trial]:
+    cell = make_cell(make_config(make_run(), model))
+    trials = [make_trial(cell, duration_ms=2000, **fields) for _ in range(count)]
+    recompute_all()
+    return trials
+
+
+def test_the_range_narrows_with_what_was_seen_and_widens_where_cells_differ() -> None:
+    few, many = spread([Sample(5, 100, 400)], 50, 50), spread([Sample(500, 100, 400)], 50, 50)
+    assert few[0] < many[0] < 5000 < many[1] < few[1]
+    apart = spread([Sample(250, 60, 400), Sample(250, 140, 400)], 50, 50)
+    assert apart[0] < many[0]
+    assert many[1] < apart[1]
+    assert spread([Sample(10, 3, 0)], 10, 60) == (30, 180)
+
+
+def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    model = make_model()
+    history(model, cost=0.01)
+    with django_assert_num_queries(3):
+        found = forecast([asked(model)], Limits())
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (200, 200)
+    assert found.tokens is not None
+    assert (found.tokens.low, found.tokens.high) == (46_000, 46_000)
+    assert found.cost is not None
+    assert (found.cost.low, found.cost.high) == pytest.approx((1.0, 1.0))
+    assert found.seconds is not None
+    assert (found.seconds.low, found.seconds.high) == (50, 50)
+    assert found.sources == ("1 cell from the same model, scenario, method and strategy",)
+
+
+def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
+    model = make_model("gpt-4o-mini", provider=make_provider("OpenAI", template="openai"))
+    history(model)
+    found = forecast([asked(model)], Limits())
+    assert found is not None
+    assert found.cost is not None
+    assert found.cost.high == pytest.approx((0.15 * 40_000 + 0.6 * 6_000) / 1e6)
+    assert any("list price of 2026-03" in source for source in found.sources)
+
+
+def test_an_unknown_price_is_named_and_never_nothing() -> None:
+    model = make_model("nobody-knows")
+    history(model)
+    found = forecast([asked(model)], Limits())
+    assert found is not None
+    assert (found.cost, found.unpriced) == (None, ("nobody-knows",))
+
+
+def test_what_another_model_cost_says_nothing_of_this_one() -> None:
+    history(make_model("dear"), cost=5.0)
+    found = forecast([asked(make_model("cheap"))], Limits())
+    assert found is not None
+    assert found.sources == ("1 cell from other models, the same scenario and method",)
+    assert (found.cost, found.unpriced) == (None, ("cheap",))
+
+
+def test_a_local_model_costs_nothing_and_that_is_known() -> None:
+    model = make_model("tiny", provider=make_provider("This machine", kind=Provider.Kind.LOCAL))
+    history(model)
+    found = forecast([asked(model)], Limits())
+    assert found is not None
+    assert found.cost is not None
+    assert (found.cost.high, found.unpriced) == (0, ())
+
+
+def test_a_cap_cuts_all_of_it_and_is_said() -> None:
+    model = make_model()
+    history(model, cost=0.01)
+    found = forecast([asked(model)], Limits(requests=50))
+    assert found is not None
+    assert found.capped
+    assert found.requests is not None
+    assert found.cost is not None
+    assert found.requests.high == 50
+    assert found.cost.high == pytest.approx(0.25)
+
+
+def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() -> None:
+    model = make_model()
+    history(model)
+    found = forecast([asked(model, least=10, most=60)], Limits())
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (20, 120)
+
+
+def test_another_strategy_may_go_on_where_this_one_ended_as_other_models_did() -> None:
+    """Its own trials ended after one request; under a preset that helps they may take what others take."""
+    model = make_model("tagged")
+    history(model, requests=1, cost=0.5)
+    history(make_model("other"), requests=3, cost=9.0)
+    same, other = (forecast([asked(model, strategy=name)], Limits()) for name in ("production", "a_preset"))
+    assert same is not None
+    assert other is not None
+    assert other.requests is not None
+    assert other.requests.high > 300
+    assert other.cost == same.cost  # never of other models
+
+
+def test_nothing_is_foretold_of_what_was_never_tried() -> None:
+    assert forecast([asked(make_model())], Limits()) is None
+    assert forecast([], Limits()) is None
+
+
+def test_cells_like_nothing_that_was_tried_count_with_the_least_and_the_most_they_can_send() -> None:
+    model = make_model()
+    history(model)
+    new = make_model("vendor/new", provider=make_provider("Elsewhere", kind="local"))
+    found = forecast([asked(model), asked(new, 10, scenario="other", requests=(2, 24))], Limits())
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (200 + 20, 200 + 240)
+    assert (found.cells, found.unseen) == (2, 1)
+    assert found.tokens is not None
+    assert found.tokens.high == 46_000
+    assert forecast([asked(new, scenario="other", requests=(2, 24))], Limits()) is None

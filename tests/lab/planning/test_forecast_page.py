@@ -1,0 +1,42 @@
+"""The forecast of a plan, and of what is still to come of a run."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.lab.benches import request_for
+from toolbench.lab.models import Run
+from toolbench.lab.planning.expansion import expand
+from toolbench.lab.planning.forecast_page import forecast_plan, forecast_rest
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_plan_is_foretold_from_the_models_own_trials() -> None:
+    model = make_model()
+    request = request_for(model, trials=60, until={"rule": "width"})
+    assert forecast_plan(expand(request), request) is None
+    make_trials(make_cell(make_config(make_run(), model)), **{"pass": 10})
+    found = forecast_plan(expand(request), request)
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high) == (20, 120)
+
+
+def test_the_rest_of_a_run_is_what_waits_and_what_open_cells_may_still_get() -> None:
+    run = make_run(state=Run.State.RUNNING, until={"rule": "width"}, trials_per_cell=40, request_cap=60)
+    config = make_config(run)
+    make_trials(make_cell(config, error=0.05), **{"pass": 10, "queued": 5})
+    make_trials(make_cell(config, "long_arguments_guard", error=0.05, decided="narrow"), **{"pass": 10})
+    found = forecast_rest(run.pk)
+    assert found is not None
+    assert found.requests is not None
+    assert (found.requests.low, found.requests.high, found.capped) == (10, 60, False)
+    Run.objects.filter(pk=run.pk).update(requests_reserved=30)
+    capped = forecast_rest(run.pk)
+    assert capped is not None
+    assert capped.requests is not None
+    assert (capped.requests.high, capped.capped) == (30, True)
+
+
+def test_nothing_is_to_come_of_a_run_that_has_ended() -> None:
+    assert forecast_rest(make_run().pk) is None

@@ -1,0 +1,69 @@
+"""What the launch form offers, and how it is narrowed."""
+
+import pytest
+
+from toolbench.evals import scenarios
+from toolbench.lab import builtin_data
+from toolbench.lab.models import Preset, SamplingProfile, ServiceAddress
+from toolbench.lab.planning.launch_form import ProviderChoices, all_of, get_launch_choices
+
+pytestmark = pytest.mark.django_db
+
+
+def personas() -> ProviderChoices:
+    builtin_data.load()
+    return next(one for one in get_launch_choices().providers if one.simulated)
+
+
+def test_personas_stand_in_groups_and_none_is_left_out() -> None:
+    offered = personas()
+    assert [group.title for group in offered.groups] == [
+        "Steady", "Odd answers", "Calls in text", "Odd behaviour", "Endpoint trouble", "Endpoint demands", "Streams",
+    ]  # fmt: skip
+    assert len(offered.models) > 50
+    assert max(len(group.models) for group in offered.groups) < 25
+
+
+def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
+    offered = personas()
+    chosen = next(one for one in offered.models if one.label == "slow")
+    left = offered.narrowed("STREAM cut", {chosen.value})
+    assert {one.label for one in left.models} >= {"slow", "stream-cut"}
+    assert "perfect" not in {one.label for one in left.models}
+    assert offered.narrowed("", ()) == offered
+
+
+def test_the_cast_is_folded_until_one_is_looked_for() -> None:
+    offered = personas()
+    assert not offered.open
+    assert offered.narrowed("slow", ()).open
+
+
+def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
+    assert personas().away == "not running"
+    ServiceAddress.objects.create(name="simulated", host="here", url="http://x", ready_at="2026-01-01T00:00Z")
+    assert personas().away == ""
+
+
+def test_long_lists_are_folded_and_offer_all_the_same() -> None:
+    builtin_data.load()
+    choices = get_launch_choices()
+    assert [one.value for one in choices.strategies[0].choices] == [
+        "production", "baseline", "raw", "wire_standard",
+    ]  # fmt: skip
+    assert [one.fold for one in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
+    assert [one.value for one in choices.profiles[0].choices] == ["default"]
+    assert len(all_of(choices.profiles)) == SamplingProfile.objects.count()
+    assert {one.value for one in all_of(choices.scenarios)} == {one.slug for one in scenarios.all()}
+
+
+def test_sets_of_scenarios_are_those_of_the_words() -> None:
+    sets = dict(get_launch_choices().sets)
+    assert list(sets) == ["simple", "typical", "extreme", "all", *scenarios.PACKS]
+    assert all({one.slug for one in scenarios.select(name)} == set(slugs) for name, slugs in sets.items())
+
+
+def test_scenarios_stand_below_the_name_of_their_group() -> None:
+    headed = [choice for choice in all_of(get_launch_choices().scenarios) if choice.heading]
+    assert [choice.heading for choice in headed] == list(scenarios.groups())
+    assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.groups().values()]

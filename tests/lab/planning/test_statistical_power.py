@@ -1,0 +1,41 @@
+"""The launch form says what a plan will be able to tell apart."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_model
+from toolbench.evals.statistics.power import trials_to_find
+from toolbench.lab.models import SamplingProfile
+from toolbench.lab.planning.expansion import expand
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.planning.statistical_power import get_power_hint
+
+pytestmark = pytest.mark.django_db
+
+
+def test_controls_find_nothing_and_scenarios_add_up() -> None:
+    asked = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
+    hint = get_power_hint(expand(asked), None)
+    assert hint is not None
+    assert (hint.trials, hint.points) == (20, 10)
+    assert hint.needed == -(-trials_to_find(0.1, share=0.9) // 2)
+    assert hint.least is not None
+    assert trials_to_find(hint.least / 100, share=0.9) <= 20
+
+
+def test_a_plan_of_controls_only_gets_no_hint() -> None:
+    assert get_power_hint(expand(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
+
+
+def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> None:
+    SamplingProfile.objects.create(name="default")
+    asked: dict[str, str | int] = {
+        "models": make_model().pk,
+        "scenarios": "happy_path",
+        "profiles": "default",
+        "strategies": "production",
+    }
+    asked |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
+    response = owner_client.get("/runs/new/", asked | {"tool_failure_policy": "fatal", "points": 20})
+    needed = trials_to_find(0.2, share=0.9)
+    assert f"{needed} trials a scenario would find 20 points" in response.content.decode()

@@ -1,0 +1,126 @@
+"""Causes are found when a trial ends, and found again from what is stored: the same, without a request."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from tests.lab.benches import PATCH, launched, scripted_model, work
+from toolbench.lab.models import Cell, Trial
+from toolbench.lab.replays.reclassify import reclassify
+from toolbench.lab.results.failures.page import get_failures
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.traces.cause_columns import COLUMNS
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def plays_badly(seen: Seen) -> Answer:
+    """A call without its required ops, then with a wrong type in them, then words; on weather, the right call."""
+    body = seen.json()
+    answered = sum(message["role"] == "tool" for message in body["messages"])
+    tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    if "get_weather" in tools:
+        return calls(("get_weather", {"city": "Nowhere"}))
+    if not tools or answered > 1:
+        return says("Done.")
+    return calls(("state_patch", {"request_id": "r1"} if not answered else {**PATCH, "ops": "all"}))
+
+
+def calls_too_long_then_talks(seen: Seen) -> Answer:
+    """Arguments over the limit, as the task asks for, then words instead of the shorter call."""
+    if any(message["role"] == "tool" for message in seen.json()["messages"]):
+        return says("I would change it now.")
+    return calls(("state_patch", {**PATCH, "request_id": "x" * 4000}))
+
+
+def told(trial: Trial) -> dict[str, object]:
+    return {name: getattr(trial, name) for name in COLUMNS}
+
+
+def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
+    with ScriptedProvider(plays_badly) as provider:
+        model = scripted_model(provider)
+        run = launched(model, scenarios=("happy_path", "chat_only", "weather"), trials=1)
+        work(model)
+        sent = len(provider.seen)
+        before = {trial.pk: told(trial) for trial in run.trials.all()}
+        run.trials.update(taxonomy=0, cause="", causes=[], cause_signature="", missing_calls=0, good_turns=0)
+        assert reclassify() == (3, 2)
+        assert {trial.pk: told(trial) for trial in run.trials.all()} == before
+        assert len(provider.seen) == sent
+    happy, weather = (run.trials.get(scenario=slug) for slug in ("happy_path", "weather"))
+    assert (happy.cause, happy.failed_calls) == ("schema_type", 2)
+    assert happy.cause_signature == "schema_type · happy_path · $.ops · turn 2"
+    assert {one["code"] for one in happy.causes} == {"schema_missing", "schema_type"}
+    assert (happy.missing_calls, happy.type_calls, happy.answered_turns, happy.good_turns) == (1, 1, 3, 1)
+    assert (weather.cause, weather.arguments_asked, weather.arguments_right) == ("task_not_done", 1, 0)
+    assert run.trials.get(scenario="chat_only").call_expected is None
+
+
+def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
+    with ScriptedProvider(calls_too_long_then_talks) as provider:
+        model = scripted_model(provider)
+        run = launched(model, scenarios=("long_arguments_guard",), trials=1)
+        work(model)
+    trial = run.trials.get()
+    before = told(trial)
+    old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
+    run.trials.update(taxonomy=1, **old)
+    page = get_failures(FailuresQuery(run=run.pk))
+    assert (page.version, page.newest, page.rows[0].cause.code) == (1, 2, "arguments_too_large")
+    assert reclassify() == (1, 1)
+    assert told(run.trials.get()) == before
+    assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
+    assert [(one["code"], one["mended"]) for one in trial.causes] == [("arguments_too_large", False)]
+    assert get_failures(FailuresQuery(run=run.pk)).version == 2
+
+
+def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trial(cell, "pass", failed_calls=1, call_expected=True, cached_tokens=5, prompt_version="2")
+    make_trial(cell, "fail", failed_calls=2, call_expected=True, calling_answers=0, prompt_version="2")
+    make_trial(cell, "pass", call_expected=False, calling_answers=0, first_token_ms=40.0)
+    make_trial(cell, "fail", call_expected=False, empty_finals=1, final_answers=2)
+    recompute_all()
+    found = Cell.objects.get()
+    assert (found.error_trials, found.recovered_trials, found.failed_calls) == (2, 1, 3)
+    assert (found.called_rightly, found.call_missed, found.called_needlessly, found.rightly_silent) == (1, 1, 1, 1)
+    assert (found.cached_tokens, found.first_token_p50_ms, found.prompt_version) == (5, 40.0, "2")
+    assert (found.empty_finals, found.final_answers) == (1, 2)
+
+
+def test_only_what_an_older_version_looked_at_is_looked_at_again(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "fail")
+    make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
+    call_command("reclassify")
+    trial.refresh_from_db()
+    assert trial.cause == "empty_answer"
+    call_command("reclassify")
+    call_command("reclassify", again=True)
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "1 trials looked at by taxonomy version 2, 1 with another cause",
+        "0 trials looked at by taxonomy version 2, 0 with another cause",
+        "1 trials looked at by taxonomy version 2, 0 with another cause",
+    ]
+
+
+def test_imported_trials_stay_as_they_came() -> None:
+    trial = make_trial(make_cell(make_config(make_run(imported=True))), "fail", cause="no_call")
+    make_step(trial, bodies={"facts": {"text": "", "tools_sent": True}})
+    assert reclassify(again=True) == (0, 0)
+    trial.refresh_from_db()
+    assert trial.cause == "no_call"
+
+
+def test_facts_that_are_odd_or_gone_make_no_trouble() -> None:
+    trial = make_trial(make_cell(make_config(make_run())), "fail")
+    make_step(trial, bodies={"facts": {"unreadable": "ValueError"}})
+    make_step(trial, kind="tool", bodies={"facts": {}}, ok=False)
+    assert reclassify()[0] == 1
+    trial.refresh_from_db()
+    assert trial.cause == "tool_failed"
+    assert json.dumps(trial.causes)

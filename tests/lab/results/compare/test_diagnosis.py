@@ -1,0 +1,116 @@
+"""One model at two providers: which of the two is at fault, and what is proposed."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from django.http import QueryDict
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
+from toolbench.engine.policy.presets import preset_names
+from toolbench.evals.causes.class_presets import class_presets
+from toolbench.evals.judging.failures import all_classes
+from toolbench.lab.models import Preset, RunConfig
+from toolbench.lab.results.compare.comparison import Comparison, get_comparison
+from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose
+from toolbench.lab.results.compare.export import export_comparison
+from toolbench.lab.results.compare.query import CompareQuery
+
+pytestmark = pytest.mark.django_db
+CALLS_AS_TEXT = {"failure_class": "call_in_tags", "structured_answers": 0, "calls": 0, "valid_calls": 0}
+
+
+def compared(
+    good: str, bad: str, *, canonical: str = "acme/one", failing: Mapping[str, Any] = CALLS_AS_TEXT
+) -> Comparison:
+    """`good` and `bad` are outcomes at two providers, p or f."""
+    Preset.objects.get_or_create(name="content_tag_tool_call_fallback", defaults={"description": "Reads tags."})
+    run = make_run()
+    for name, outcomes in (("Good host", good), ("Bad host", bad)):
+        model = make_model("one", provider=make_provider(name), canonical=canonical)
+        cell = make_cell(make_config(run, model))
+        for letter in outcomes:
+            make_trial(cell, **({"outcome": "pass"} if letter == "p" else {"outcome": "fail", **failing}))
+    asked = QueryDict(f"run={run.pk}&a_provider=Good host&b_provider=Bad host")
+    return get_comparison(CompareQuery.from_query(asked))
+
+
+def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
+    return diagnose(compared(good, bad, canonical=canonical))
+
+
+def test_a_difference_between_providers_of_the_same_weights_is_the_providers() -> None:
+    found = diagnosed("p" * 20, "f" * 20)
+    assert found is not None
+    assert (found.verdict, found.worse, found.better) == ("provider", "Bad host", "Good host")
+    assert [what for what, _, _ in found.because] == ["Success", "Structured-call rate"]
+
+
+def test_the_preset_that_heals_the_commonest_failure_is_proposed_in_a_filled_form() -> None:
+    found = diagnosed("p" * 20, "f" * 20)
+    assert found is not None
+    assert found.proposal is not None
+    assert found.proposal.preset == "content_tag_tool_call_fallback"
+    filled = parse_qs(found.proposal.query)
+    assert filled["strategies"] == ["content_tag_tool_call_fallback"]
+    assert filled["scenarios"] == ["happy_path"]
+    assert filled["trials"] == ["10"]
+
+
+def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
+    """30/40 against 38/40: +2.2 to +37.9 points alone, which 0 enters as one of three."""
+    page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
+    assert page.beside.comparisons > 1
+    assert page.whole.difference is not None
+    assert not page.whole.among(page.beside.comparisons).differs
+    assert page.whole.says == "worse"
+    exported = export_comparison(page.query)
+    whole = dict(zip(exported.columns, exported.rows[0], strict=True))
+    assert (whole["comparisons"], whole["says"], whole["low_simultaneous"]) == (1, "worse", page.whole.difference.low)
+    found = diagnose(page)
+    assert found is not None
+    assert (found.verdict, found.because) == ("provider", (("Success", page.whole.second, page.whole.first),))
+
+
+def test_failures_of_trials_that_are_not_compared_are_not_counted() -> None:
+    """Another version, prompt, group, kind and scenario of the worse side alone."""
+    page = compared("p" * 20, "f" * 20)
+    config = RunConfig.objects.get(provider_name="Bad host")
+    cell = config.cells.get()
+    make_trial(cell, "fail", failure_class="aside", prompt_version="0")
+    others: list[tuple[str, dict[str, Any]]] = [
+        (cell.scenario, {"scenario_version": 2}),
+        ("of_one_side", {}),
+        ("weather", {"scenario_group": "weather"}),
+        (cell.scenario, {"instance_kind": "drawn"}),
+    ]
+    for scenario, fields in others:
+        left_out = make_cell(config, scenario, **fields)
+        for _ in range(30):
+            make_trial(left_out, "fail", failure_class="aside")
+    found = diagnose(get_comparison(page.query))
+    assert found is not None
+    assert [(name, count) for name, _, count in found.failures] == [("call_in_tags", 20)]
+
+
+def test_two_bad_providers_make_it_the_models() -> None:
+    found = diagnosed("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
+    assert found is not None
+    assert found.verdict == "model"
+    assert found.proposal is None
+
+
+def test_two_good_providers_leave_it_open() -> None:
+    found = diagnosed("p" * 20, "p" * 19 + "f")
+    assert found is not None
+    assert found.verdict == "open"
+
+
+def test_models_that_are_not_said_to_be_the_same_are_not_diagnosed() -> None:
+    assert diagnosed("p" * 20, "f" * 20, canonical="") is None
+
+
+def test_every_class_and_preset_of_the_table_exists() -> None:
+    assert set(class_presets()) <= {row.code for row in all_classes()}
+    assert set(class_presets().values()) <= set(preset_names())

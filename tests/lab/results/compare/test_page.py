@@ -1,0 +1,31 @@
+"""What stands under a comparison: instances that came out differently, each with its trials."""
+
+import pytest
+from django.http import QueryDict
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
+from toolbench.lab.models import Trial
+from toolbench.lab.results.compare.page import find_comparison
+from toolbench.lab.results.compare.query import CompareQuery
+
+pytestmark = pytest.mark.django_db
+
+
+def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
+    """Instance 3 of one model in version 1 regressed; of the other model and version it came out as before."""
+    a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
+    for run, outcome in ((a, "pass"), (b, "fail")):
+        for model, version in (("one", 1), ("one", 2), ("two", 1)):
+            cell = make_cell(make_config(run, make_model(model)), scenario_version=version)
+            for seed in range(12):
+                changes = seed == 3 and (model, version) == ("one", 1)
+                make_trial(cell, outcome if changes else "pass" if run is a else "fail", instance_seed=seed)
+                if not changes and run is a:
+                    make_trial(cell, "fail", instance_seed=seed)
+    recompute_all()
+    found = find_comparison(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}")))
+    assert found.page.how == "paired"
+    (changed,) = found.changed
+    for pk in (changed.first, changed.second):
+        trial = Trial.objects.select_related("config").get(pk=pk)
+        assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)

@@ -1,0 +1,181 @@
+"""The button plans exactly the trials that are missing, and the decision counts them."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test import Client
+
+from tests.factories import make_model, make_provider
+from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
+from toolbench.lab.planning.run_request import RunRequest
+from toolbench.lab.results.compare.choices import get_compare_choices
+from toolbench.lab.results.decide.fresh_trials import MOST_TRIALS, Unconfirmable
+from toolbench.lab.results.decide.more_trials import get_offer, plan_more
+from toolbench.lab.results.decide.page import DecidePage, get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.runs.launch import launch
+
+pytestmark = pytest.mark.django_db
+DEMO = DecideQuery(scope="demo", want="fastest")
+
+
+def finish(run: Run) -> None:
+    run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=F("position") + 100.0)
+    Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED)
+    recompute(list(run.cells.values_list("pk", flat=True)))
+
+
+@pytest.fixture
+def run() -> Run:
+    """A persona that passed every one of 40 trials of two scenarios."""
+    model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    SamplingProfile.objects.create(name="default")
+    scenarios = ("happy_path", "missing_workspace_id")
+    run = launch(RunRequest(models=(model.pk,), scenarios=scenarios, trials=20, instance_kind="drawn"))
+    finish(run)
+    return run
+
+
+def page(query: DecideQuery = DEMO) -> DecidePage:
+    return get_decide_page(query)
+
+
+def planned_now(query: DecideQuery, *, agreed: int = 0) -> Run:
+    """What is planned by whoever has just seen the page."""
+    offer = get_offer(page(query))
+    return plan_more(query, owner=None, shown=offer.shown if offer else "", agreed=agreed)
+
+
+def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
+    assert "it closes with 32 more trials (16 of each scenario)" in page().decision.sentence
+    offer = get_offer(page())
+    assert offer
+    assert (offer.trials, offer.scenarios, offer.total) == (16, ("happy_path", "missing_workspace_id"), 32)
+    planned = planned_now(DEMO)
+    assert planned.trials.count() == 32
+    assert not planned.trials.filter(added_by_hand=True).exists()
+    assert planned.seed != run.seed
+    assert planned.configs.get().policy_hash == run.configs.get().policy_hash
+    finish(planned)
+    found = page()
+    assert len(found.rows) == 1
+    assert (found.rows[0].standing.measured.tried, found.rows[0].standing.state) == (72, "qualified")
+    assert found.decision.sentence.startswith("Only Simulated · perfect")
+    assert found.decision.to_confirm
+    assert get_offer(found) is None
+
+
+def test_trials_that_are_still_to_come_are_not_planned_again(run: Run) -> None:
+    planned = planned_now(DEMO)
+    assert get_offer(page()) is None
+    assert page().under_way == (planned.pk,)
+    with pytest.raises(Unconfirmable, match="still to come"):
+        planned_now(DEMO)
+
+
+def test_chosen_runs_count_the_trials_planned_for_them(run: Run) -> None:
+    chosen = replace(DEMO, scope="runs", runs=(run.pk,))
+    finish(planned_now(chosen))
+    assert page(chosen).rows[0].standing.measured.tried == 72
+    assert not any("which it repeats" in offer.title for offer in get_compare_choices().offers)
+
+
+def test_a_failure_among_them_leaves_the_remaining_obstacle(run: Run) -> None:
+    planned = planned_now(DEMO)
+    finish(planned)
+    planned.trials.filter(index__lte=3).update(outcome="fail", task_pass=False)
+    recompute(list(planned.cells.values_list("pk", flat=True)))
+    found = page().decision
+    assert "comes closest to being the fastest. Not decided" in found.sentence
+    assert found.more or "no number of trials" in found.sentence
+
+
+def newer_version() -> None:
+    Cell.objects.update(scenario_version=F("scenario_version") - 1)
+
+
+def deleted_model() -> None:
+    RunConfig.objects.update(model=None)
+
+
+def other_settings() -> None:
+    RunConfig.objects.update(policy_hash="another")
+
+
+REFUSED = {
+    newer_version: "A newer version of happy_path, missing_workspace_id is launched now",
+    deleted_model: "Its model or its run was deleted",
+    other_settings: "settings are not what they were",
+}
+
+
+@pytest.mark.parametrize("change", REFUSED)
+def test_what_cannot_be_planned_is_said_in_place_of_the_button(
+    run: Run, change: Callable[[], None], owner_client: Client
+) -> None:
+    change()
+    offer = get_offer(page())
+    assert offer
+    assert offer.request is None
+    assert REFUSED[change] in offer.refusal
+    text = unescape(owner_client.get("/decide/?scope=demo&want=fastest").content.decode())
+    assert offer.refusal in text
+    assert 'type="submit">Plan' not in text
+    with pytest.raises(Unconfirmable, match=REFUSED[change]):
+        planned_now(DEMO)
+
+
+def test_more_trials_than_can_be_planned_are_refused_beforehand(run: Run) -> None:
+    run.trials.filter(index=1).update(outcome="fail", task_pass=False)
+    recompute(list(run.cells.values_list("pk", flat=True)))
+    offer = get_offer(page(replace(DEMO, success="94.5")))
+    assert offer
+    assert offer.trials > MOST_TRIALS
+    assert offer.refusal.endswith("trials of a scenario, and at most 2,000 are planned here.")
+
+
+def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
+    offer = get_offer(page())
+    assert offer
+    run.trials.filter(index=1).update(outcome="fail", task_pass=False)
+    recompute(list(run.cells.values_list("pk", flat=True)))
+    for shown in (offer.shown, ""):
+        with pytest.raises(Unconfirmable, match="Other trials are missing now than were shown"):
+            plan_more(DEMO, owner=None, shown=shown)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_at_once_plan_one_run(run: Run) -> None:
+    offer = get_offer(page())
+    assert offer
+    together = threading.Barrier(2)
+
+    def plan(_: int) -> str:
+        try:
+            together.wait()
+            return f"run {plan_more(DEMO, owner=None, shown=offer.shown).pk}"
+        except Unconfirmable as refused:
+            return str(refused)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(pool.map(plan, range(2)))
+    assert Run.objects.filter(purpose="decide").count() == 1
+    assert told[0].startswith("No trials are missing now")
+    assert told[1].startswith("run ")
+
+
+def test_paid_trials_are_asked_about_first(run: Run) -> None:
+    Provider.objects.update(kind=Provider.Kind.OPENAI)
+    with pytest.raises(ConfirmationNeeded) as asked:
+        planned_now(DEMO)
+    assert planned_now(DEMO, agreed=asked.value.requests).trials.count() == 32

@@ -1,0 +1,163 @@
+"""Failures across runs: every count leads to exactly the trials behind it."""
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
+from toolbench.evals.causes.wire_causes import all_causes, taxonomy_version
+from toolbench.lab.models import Run, Trial
+from toolbench.lab.results.failures.page import get_codes, get_failures
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+
+pytestmark = pytest.mark.django_db
+
+
+def failed(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1, version: int = 0) -> Trial:
+    config = run.configs.filter(model_name=model).first() or make_config(run, make_model(model))
+    cell = config.cells.first() or make_cell(config)
+    seen = {"code": cause, "path": path, "turn": turn - 1, "ordinal": 1, "mended": False, "healed": False, "count": 1}
+    where = f"{cause} · happy_path · {path} · turn {turn}"
+    looked = version or taxonomy_version()
+    return make_trial(cell, "fail", cause=cause, cause_signature=where, causes=[seen], taxonomy=looked)
+
+
+@pytest.fixture
+def runs() -> tuple[Run, Run]:
+    first, second = make_run(), make_run()
+    for run in (first, second):
+        failed(run, "a", "schema_type", path="$.ops[].path")
+        failed(run, "b", "no_call")
+    passed = first.cells.get(config__model_name="a")
+    make_trial(passed, instance_seed=99, taxonomy=taxonomy_version())
+    recompute_all()
+    return first, second
+
+
+def behind(query: str) -> int:
+    return get_trials(TrialFilter.from_query(QueryDict(query))).total
+
+
+def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> None:
+    page = get_failures(FailuresQuery())
+    assert [(column.model, column.tried) for column in page.columns] == [("a", 3), ("b", 2)]
+    assert [row.cause.code for row in page.rows] == ["no_call", "schema_type"]
+    of_types = page.rows[1]
+    assert of_types.cells[1] is None
+    assert of_types.cells[0] is not None
+    assert (of_types.cells[0].rate.k, of_types.cells[0].rate.n) == (2, 3)
+    assert behind(of_types.cells[0].query) == behind(of_types.query) == of_types.count == 2
+
+
+def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:
+    clusters = {one.scenario + one.place: one for one in get_failures(FailuresQuery()).clusters}
+    alike = clusters["happy_path$.ops[].path · turn 1"]
+    assert (alike.count, alike.runs, behind(alike.query)) == (2, 2, 2)
+    exemplar = Trial.objects.get(pk=alike.exemplar)
+    assert exemplar.run_id == runs[0].pk
+    assert alike.nearest is not None
+    assert Trial.objects.get(pk=alike.nearest).cell_id == exemplar.cell_id
+
+
+def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
+    run = make_run()
+    make_trial(make_cell(make_config(run, make_model("other"))))
+    make_trial(make_cell(make_config(run, make_model("a"), profile="calm")))
+    failed(run, "b", "no_call")
+    trial = failed(run, "a", "schema_type", path="$.x")
+    recompute_all()
+    found = {one.exemplar: one.nearest for one in get_failures(FailuresQuery()).clusters}
+    assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
+
+
+def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> None:
+    trial = runs[1].trials.filter(cause="schema_type").get()
+    again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
+    make_trial(trial.cell, "pass", causes=[again], taxonomy=taxonomy_version())
+    page = get_failures(FailuresQuery(run=runs[1].pk))
+    sight = next(one for one in page.sights if one.cause.code == "schema_type")
+    assert (sight.path, sight.trials, sight.times, sight.mended) == ("$.ops[].path", 2, 4, 1)
+    assert behind(sight.query) == 2
+    assert not get_failures(FailuresQuery()).sights
+
+
+def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
+    failed(make_run(simulated=True), "persona", "no_call")
+    failed(make_run(imported=True), "elsewhere", "no_call")
+    assert get_failures(FailuresQuery()).rows == ()
+    assert get_failures(FailuresQuery(scope="demo")).rows[0].count == 1
+    assert not get_failures(FailuresQuery(scope="demo")).other_versions
+    make_trial(make_cell(make_config(make_run())), "fail")
+    assert get_failures(FailuresQuery()).other_versions == 1
+
+
+def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owner_client: Client) -> None:
+    for _ in range(3):
+        failed(runs[0], "a", "schema_type", path="$.ops[].path", version=1)
+    page = get_failures(FailuresQuery(run=runs[0].pk))
+    assert (page.version, page.newest, page.other_versions, page.can_reclassify) == (2, 2, 3, True)
+    row = next(row for row in page.rows if row.cause.code == "schema_type")
+    assert row.count == behind(row.query) == 1
+    cell = row.cells[[column.model for column in page.columns].index("a")]
+    assert cell is not None
+    assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
+    cluster = next(one for one in page.clusters if one.cause and one.cause.code == "schema_type")
+    assert cluster.count == behind(cluster.query) == 1
+    sight = next(one for one in page.sights if one.cause.code == "schema_type")
+    assert sight.trials == behind(sight.query) == 1
+    shown = owner_client.get(f"/failures/?run={runs[0].pk}").content.decode()
+    assert "Only failures classified by version 2 are counted here. 3 failed trials are left out" in shown
+
+
+def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> None:
+    run = make_run(imported=True)
+    trial = failed(run, "a", "no_call", version=1)
+    recompute_all()
+    page = get_failures(FailuresQuery(run=run.pk))
+    assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
+    shown = owner_client.get(f"/failures/?run={run.pk}").content.decode()
+    assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
+    assert "by version 1 of the table; now 2" in owner_client.get(f"/trials/{trial.pk}/").content.decode()
+
+
+def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
+    trial = failed(runs[0], "c", "no_call", turn=3)
+    recovered = {**trial.causes[0], "code": "arguments_not_json", "mended": True}
+    Trial.objects.filter(pk=trial.pk).update(causes=[recovered], sentence="Turn 1: it began badly.")
+    shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    assert "$, recovered<" in shown
+    assert "no_call</code></a>, turn 3 ·" in shown
+    assert "Ask another way: another method, examples, or tool_choice required." in shown
+
+
+def test_the_number_of_queries_does_not_grow(
+    runs: tuple[Run, Run], django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(9):
+        get_failures(FailuresQuery(run=runs[0].pk))
+
+
+@pytest.mark.parametrize("query", ["scope=all", "run=x", "run=" + "9" * 500])
+def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
+    asked = FailuresQuery.from_query(QueryDict(query))
+    assert asked.ignored == (query.split("=")[0],)
+    assert asked.query() == ""
+
+
+def test_the_pages_show_a_real_table_and_every_code(runs: tuple[Run, Run], owner_client: Client) -> None:
+    shown = owner_client.get("/failures/").content.decode()
+    assert 'href="/failures/codes/#schema_type"' in shown
+    assert 'class="heat" style="--heat:' in shown
+    codes = owner_client.get("/failures/codes/").content.decode()
+    assert all(f'id="{code}"' in codes for code in all_causes())
+    assert sum(map(len, get_codes().values())) == len(all_causes())
+
+
+def test_a_trial_names_its_cause_and_leads_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:
+    trial = runs[0].trials.filter(cause="no_call").get()
+    shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    assert 'href="/failures/codes/#no_call"' in shown
+    assert "The model answered in words where a call was still due." in shown

@@ -1,0 +1,102 @@
+"""The open row: its split by scenario and the trials behind it."""
+
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.models import RunConfig
+from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+
+pytestmark = pytest.mark.django_db
+
+TRUE_RATES = {
+    "tools": {"production": 0.8},
+    "long_arguments_guard": {"production": 0.3},
+    "control": {"production": 1.0},
+    "streamed": {"tools": {"production": 0.5}},
+}
+
+
+@pytest.fixture
+def config() -> RunConfig:
+    config = make_config(make_run(), true_rates=TRUE_RATES)
+    make_trials(make_cell(config), **{"pass": 9, "infra": 1})
+    make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 6, "fail": 4})
+    make_trials(make_cell(config, "chat_only"), **{"fail": 10})
+    return config
+
+
+def opened(config: RunConfig) -> MatrixQuery:
+    return MatrixQuery(scope="real", cell=str(config.pk))
+
+
+def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert [trial.outcome for trial in panel.trials] == ["fail"] * 4 + ["infra"] + ["pass"] * 3
+    assert {trial.scenario for trial in panel.trials} <= {"happy_path", "long_arguments_guard"}
+
+
+def test_trials_of_other_groups_are_not_behind_it(config: RunConfig) -> None:
+    make_trials(make_cell(config, "weather", scenario_group="weather"), **{"fail": 9})
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert "weather" not in {trial.scenario for trial in panel.trials}
+
+
+def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    for split in panel.splits:
+        listed = get_trials(TrialFilter.from_query(QueryDict(split.trials_query)))
+        assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.total, {split.scenario})
+
+
+def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.splits} == {
+        ("happy_path", 9, 9, 0.8),
+        ("long_arguments_guard", 6, 10, 0.3),
+        ("chat_only", 0, 10, 1.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"stream": True}, {"happy_path": 0.5, "long_arguments_guard": 0.5, "chat_only": 1.0}),
+        ({"method": "constrained"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
+        ({"strategy": "raw"}, {"happy_path": None, "long_arguments_guard": None, "chat_only": None}),
+    ],
+)
+def test_a_true_rate_is_that_of_the_same_way_of_asking(
+    config: RunConfig, asked: dict[str, Any], expected: dict[str, float | None]
+) -> None:
+    RunConfig.objects.update(**asked)
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert {one.scenario: one.true_rate for one in panel.splits} == expected
+
+
+def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:
+    panel = get_panel(get_matrix(opened(config)))
+    assert panel is not None
+    assert (panel.answered.n, panel.delivered.n) == (19, 20)
+
+
+def test_an_unknown_row_opens_nothing(config: RunConfig) -> None:
+    assert get_panel(get_matrix(MatrixQuery(scope="real", cell="no-such"))) is None
+
+
+def test_it_takes_four_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    matrix = get_matrix(opened(config))
+    with django_assert_num_queries(4):
+        get_panel(matrix)

@@ -1,0 +1,36 @@
+"""The matrix's address: everything in it is kept, and nothing in it can break the page."""
+
+from dataclasses import replace
+
+import pytest
+from django.http import QueryDict
+
+from toolbench.lab.results.matrix.query import MatrixQuery
+
+
+def test_the_address_holds_the_whole_state() -> None:
+    asked = MatrixQuery(scope="runs", runs=(3, 14), metric="delivered", target=95, q="qwen", group="weather", cell="7")
+    asked = replace(asked, prompt="1 · text_json 1")
+    assert MatrixQuery.from_query(QueryDict(asked.query())) == asked
+
+
+def test_defaults_are_left_out_of_the_address() -> None:
+    assert MatrixQuery(scope="real").query(scope="") == ""
+
+
+def test_runs_alone_mean_their_scope() -> None:
+    assert MatrixQuery.from_query(QueryDict("run=3&run=14,15")).runs == (3, 14, 15)
+
+
+@pytest.mark.parametrize(
+    "query", ["scope=all", "metric=best", "target=91", "run=x", "run=" + "9" * 5000, "run=%00", "target=%F0%9F%98%80"]
+)
+def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
+    asked = MatrixQuery.from_query(QueryDict(query))
+    assert asked.ignored == (query.split("=")[0],)
+    assert asked.query() == ""
+
+
+def test_another_scope_drops_the_runs() -> None:
+    asked = MatrixQuery(scope="runs", runs=(3,))
+    assert asked.query(scope="demo") == "scope=demo"

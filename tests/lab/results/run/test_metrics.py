@@ -1,0 +1,36 @@
+"""All metrics of one run: the same numbers as its cells, and nothing where nothing was counted."""
+
+import pytest
+
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from toolbench.lab.models import Run
+from toolbench.lab.results.run.metrics import get_run_metrics
+
+pytestmark = pytest.mark.django_db
+
+
+def test_each_configuration_has_a_value_or_says_none() -> None:
+    run = make_run()
+    calling, silent = make_config(run), make_config(run, profile="other")
+    for outcome in ("pass", "pass", "pass", "fail"):
+        make_trial(make_cell(calling), outcome, failed_calls=1, missing_calls=1, cached_tokens=8)
+    make_trial(make_cell(silent), "fail", calls=0, valid_calls=0)
+    recompute_all()
+    page = get_run_metrics(run.pk)
+    found = {line.metric.name: line.values for _, lines in page.groups for line in lines}
+    recovery, missing, cached = found["recovery"], found["missing_calls"][0].rate, found["cached"][0].figure
+    assert recovery[0].rate is not None
+    assert (recovery[0].rate.k, recovery[0].rate.n, recovery[1].rate) == (3, 4, None)
+    assert missing is not None
+    assert (missing.k, missing.n) == (4, 8)
+    assert cached is not None
+    assert cached.low == 8
+    assert {"first_token", "cost", "control"}.isdisjoint(found)
+    p95 = found["p95"][0].quantile
+    assert p95 is not None
+    assert (p95.n, p95.high) == (4, None)
+
+
+def test_an_unknown_run_is_said_to_be_unknown() -> None:
+    with pytest.raises(Run.DoesNotExist):
+        get_run_metrics(1)

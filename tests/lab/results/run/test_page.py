@@ -1,0 +1,161 @@
+"""The run page adds up its cells and says where every setting came from."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
+from toolbench.evals.statistics import quantile
+from toolbench.lab.metrics.cells import mark_stale, recompute, recompute_stale
+from toolbench.lab.models import Model, Provider, Run, Trial
+from toolbench.lab.results.run.index import get_runs
+from toolbench.lab.results.run.page import get_run_page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_two_rates_differ_by_infrastructure() -> None:
+    run = make_run()
+    make_trials(make_cell(make_config(run)), **{"pass": 3, "fail": 1, "infra": 2})
+    line = get_run_page(run.pk).lines[0]
+    assert (line.answered.k, line.answered.n) == (3, 4)
+    assert (line.delivered.k, line.delivered.n) == (3, 6)
+
+
+def test_controls_are_kept_out_of_the_tool_rate() -> None:
+    run = make_run()
+    config = make_config(run)
+    make_trials(make_cell(config), **{"pass": 2})
+    make_trials(make_cell(config, "chat_only"), **{"fail": 2})
+    line = get_run_page(run.pk).lines[0]
+    assert (line.answered.k, line.answered.n) == (2, 2)
+    assert line.control.failed == 2
+
+
+def test_failures_are_grouped_by_signature_most_frequent_first() -> None:
+    run = make_run()
+    config = make_config(run)
+    make_trials(make_cell(config, "type_error_recovery"), **{"fail": 1})
+    make_trials(make_cell(config), **{"fail": 3})
+    assert [(group.scenario, group.count) for group in get_run_page(run.pk).groups] == [
+        ("happy_path", 3),
+        ("type_error_recovery", 1),
+    ]
+
+
+def test_only_errors_whose_provider_still_exists_can_be_tried_again() -> None:
+    run = make_run()
+    gone = make_config(run, make_model("b", provider=make_provider("Gone")))
+    for config in (make_config(run), gone):
+        make_trials(make_cell(config), **{"infra": 3})
+    Model.objects.filter(name="b").delete()
+    Provider.objects.filter(name="Gone").delete()
+    assert get_run_page(run.pk).retryable == 3
+
+
+def test_what_is_polled_reads_no_layers_and_no_request() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(run)), **{"pass": 1, "fail": 1, "queued": 1})
+    with CaptureQueriesContext(connection) as seen:
+        get_run_page(run.pk)
+        get_runs("own")
+    read = " ".join(query["sql"] for query in seen.captured_queries)
+    assert not [name for name in ('"layers"', '"options"', '"request"') if name in read]
+
+
+def test_a_paused_run_is_looked_at_again_until_nothing_of_it_is_in_flight() -> None:
+    run = make_run(state=Run.State.PAUSED)
+    cell = make_cell(make_config(run))
+    make_trials(cell, **{"running": 1, "queued": 1})
+    seen = [get_run_page(run.pk).live]
+    run.trials.filter(state="running").update(state="done", outcome="pass")
+    for verb in (mark_stale, recompute):
+        verb([cell.pk])
+        seen.append(get_run_page(run.pk).live)
+    assert seen == [True, True, False]
+
+
+def test_a_group_of_different_words_is_shown_by_an_example() -> None:
+    run = make_run()
+    first, second = make_trials(make_cell(make_config(run)), **{"fail": 2})
+    assert get_run_page(run.pk).groups[0].same_words
+    type(first).objects.filter(pk=second.pk).update(sentence="Something else.")
+    assert not get_run_page(run.pk).groups[0].same_words
+
+
+def test_the_time_left_has_a_range_around_it() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(run)), **{"pass": 20, "queued": 10})
+    Trial.objects.filter(outcome="pass").update(started_at=timezone.now() - timedelta(seconds=60))
+    pace = get_run_page(run.pk).pace
+    assert pace.left is not None
+    assert pace.left_low is not None
+    assert pace.left_high is not None
+    assert pace.left_low < pace.left < pace.left_high
+
+
+def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    away = make_provider("Away", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
+    cell = make_cell(make_config(run, make_model("tiny", provider=away)))
+    make_trials(cell, **{"pass": 1, "queued": 2})
+    (line,) = get_run_page(run.pk).waits_for
+    assert (line.provider, line.says) == (away, "not running")
+    make_trial(cell, "running")
+    mark_stale([cell.pk])
+    recompute_stale()
+    assert get_run_page(run.pk).waits_for == ()
+
+
+def test_a_cap_that_is_used_up_has_to_be_raised() -> None:
+    run = make_run(state=Run.State.PAUSED, request_cap=10, requests_reserved=10)
+    assert get_run_page(run.pk).spent
+    assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).spent
+
+
+def test_nothing_is_said_of_the_pace_before_two_trials_are_done() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    make_trials(make_cell(make_config(run)), **{"pass": 1, "queued": 9})
+    assert get_run_page(run.pk).pace.per_minute is None
+
+
+def test_a_deleted_run_has_no_page() -> None:
+    run = make_run(deleted_at=timezone.now())
+    with pytest.raises(Run.DoesNotExist):
+        get_run_page(run.pk)
+
+
+def test_the_number_of_queries_does_not_grow_with_cells(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    run = make_run(state=Run.State.RUNNING)
+    for _ in range(6):
+        config = make_config(run)
+        make_trials(make_cell(config), **{"pass": 1, "fail": 1})
+    with django_assert_num_queries(8):
+        get_run_page(run.pk)
+
+
+def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
+    config = make_config(make_run())
+    for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0), ("chat_only", 5_000.0)):
+        make_trial(make_cell(config, scenario), duration_ms=time)
+    recompute_stale()
+    (line,) = get_run_page(config.run_id).lines
+    assert (line.times.p50, line.times.p95) == (quantile([100.0, 900.0], 0.5), quantile([100.0, 900.0], 0.95))
+    assert [one.times.p95 for one in line.scenarios] == [quantile([time], 0.95) for time in (100.0, 900.0, 5_000.0)]
+
+
+def test_the_first_attempts_rate_stands_beside_the_other_where_a_call_was_asked_for_again() -> None:
+    run = make_run()
+    plain, again = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
+    make_trial(plain, "pass")
+    make_trial(again, "pass", asked_again=1, output_retries=1)
+    make_trial(again, "pass")
+    recompute_stale()
+    first, second = get_run_page(run.pk).lines
+    assert first.first is None
+    assert second.first is not None
+    assert (second.first.k, second.answered.k) == (1, 2)

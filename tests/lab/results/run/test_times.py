@@ -1,0 +1,84 @@
+"""Every time on the run page says what it measures, and is that."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from toolbench.lab.models import Run
+from toolbench.lab.results.run.page import get_run_page
+from toolbench.lab.results.run.times import PACE_WINDOW, get_pace, seconds_with_trials
+
+pytestmark = pytest.mark.django_db
+BEGAN = timezone.now() - timedelta(hours=1)
+
+
+def at(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def ran(spans: list[tuple[float, float]]) -> Run:
+    run = make_run()
+    cell = make_cell(make_config(run))
+    for started, finished in spans:
+        make_trial(cell, started_at=at(started), finished_at=at(finished))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ([(0, 60), (10, 20), (50, 90)], 90),  # side by side
+        ([(0, 60), (600, 630)], 90),  # a later retry
+        ([(0, 60), (5, 10), (30, 40), (100, 110)], 70),
+        ([(0, 60), (0, 60)], 60),
+        ([], None),
+    ],
+)
+def test_seconds_with_trials_leaves_out_waits(spans: list[tuple[float, float]], seconds: float | None) -> None:
+    assert seconds_with_trials(ran(spans)) == seconds
+
+
+def test_seconds_with_trials_ignores_trials_that_never_ran() -> None:
+    run = ran([(0, 60)])
+    make_trial(run.cells.get(), "cancelled", execution=0, started_at=None, finished_at=at(900))
+    assert seconds_with_trials(run) == 60
+
+
+def test_run_page_after_later_retry_shows_both_durations() -> None:
+    run = ran([(0, 180), (750, 780)])
+    Run.objects.filter(pk=run.pk).update(created_at=at(0), finished_at=at(780), state=Run.State.FINISHED)
+    page = get_run_page(run.pk)
+    assert (page.ran, page.took) == (210, 780)
+
+
+def test_pace_names_the_window_that_was_observed() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    cell = make_cell(make_config(run))
+    for _ in range(4):
+        make_trial(cell, started_at=timezone.now() - timedelta(seconds=5))
+    recompute_all()
+    pace = get_pace(run, get_run_page(run.pk).tally)
+    assert pace.seconds is not None
+    assert pace.per_minute is not None
+    assert pace.seconds < PACE_WINDOW.total_seconds() / 2
+    assert pace.per_minute == pytest.approx(60 * 4 / pace.seconds)
+
+
+def test_pace_window_ends_at_three_minutes() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    cell = make_cell(make_config(run))
+    for _ in range(2):
+        make_trial(cell, started_at=timezone.now() - timedelta(hours=1))
+    recompute_all()
+    pace = get_pace(run, get_run_page(run.pk).tally)
+    assert pace.seconds is not None
+    assert pace.seconds == pytest.approx(PACE_WINDOW.total_seconds(), abs=1)
+
+
+def test_tally_finished_leaves_out_cancelled_trials() -> None:
+    run = make_run(state=Run.State.CANCELLED)
+    make_trials(make_cell(make_config(run)), **{"pass": 2, "fail": 1, "cancelled": 4})
+    tally = get_run_page(run.pk).tally
+    assert (tally.finished, tally.cancelled, tally.total) == (3, 4, 7)

@@ -1,0 +1,36 @@
+"""Lists of trials, page by page."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from tests.factories import make_cell, make_config, make_run, make_trials
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+
+pytestmark = pytest.mark.django_db
+
+
+def test_failures_come_first_then_infrastructure() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 2, "infra": 1, "fail": 1})
+    assert [row.mark for row in get_trials(TrialFilter(run=cell.run_id)).rows] == ["fail", "infra", "pass", "pass"]
+
+
+def test_simulated_runs_stay_out_unless_asked_for() -> None:
+    make_trials(make_cell(make_config(make_run(simulated=True))), **{"pass": 1})
+    assert get_trials(TrialFilter()).total == 0
+    assert get_trials(TrialFilter(demo="1")).total == 1
+
+
+def test_deleted_runs_are_gone_from_the_list() -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 1})
+    type(cell.run).objects.update(deleted_at="2026-01-01T00:00Z")
+    assert get_trials(TrialFilter(run=cell.run_id)).total == 0
+
+
+def test_a_page_of_the_list_takes_a_fixed_number_of_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 30, "fail": 30})
+    with django_assert_num_queries(6):
+        assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50

@@ -1,0 +1,28 @@
+"""Where two lists of lines differ."""
+
+from toolbench.lab.results.trial.line_diff import MOST, hunks
+
+
+def shown(left: list[str], right: list[str]) -> tuple[list[tuple[str, str]], ...]:
+    return tuple([(line.mark, line.text) for line in side] for side in hunks(left, right))
+
+
+def test_what_differs_stands_with_a_little_around_it() -> None:
+    same = [f"line {number}" for number in range(10)]
+    left, right = shown([*same, "Done."], [*same, "Not yet.", "So."])
+    assert left == [("skip", "… 8 lines alike"), ("", "line 8"), ("", "line 9"), ("chg", "Done.")]
+    assert right[-2:] == [("chg", "Not yet."), ("chg", "So.")]
+
+
+def test_a_difference_deep_in_a_huge_text_is_found_and_little_of_it_shown() -> None:
+    same = ["x"] * 300_000
+    left, right = hunks([*same, "a", *same], [*same, "b", *same])
+    assert [line.text for line in left if line.mark == "chg"] == ["a"]
+    assert len(left) < MOST
+    assert left[-1].text == "… 299,998 lines more"
+    assert right[0].text == "… 299,998 lines alike"
+
+
+def test_nul_and_lone_surrogates_can_be_shown() -> None:
+    left, _ = shown(["a\0\ud800"], ["b"])
+    assert left == [("chg", "a␀\\ud800")]

@@ -1,0 +1,98 @@
+"""The version of the engine changes with what the engine does, and with nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolbench.lab.engine_version import EQUAL_VERSIONS, digest_of_code, distinct_engines, engine_version
+
+MODULE = '''"""Read calls."""
+
+
+def read(text: str) -> str:
+    """Return the text."""
+    return text.strip()  # white space is no call
+
+
+class Reader:
+    """A reader."""
+
+    async def read(self) -> int:
+        """Return a number."""
+        return 1
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "reader.py").write_text(MODULE)
+    (tmp_path / "table.json").write_text("{}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""Read calls."""', '"""Read the calls of an answer."""'),
+        ('"""Read calls."""', ""),
+        ('    """Return the text."""\n', ""),
+        ('"""A reader."""', '"""A reader\n\n    of calls."""'),
+        ('"""Return a number."""', '"""Return one."""'),
+        ("  # white space is no call", "\n    # another reason"),
+        ("text.strip()", "(\n        text.strip()\n    )"),
+    ],
+)
+def test_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, new: str) -> None:
+    before = digest_of_code(folder)
+    (folder / "reader.py").write_text(MODULE.replace(old, new))
+    assert MODULE.replace(old, new) != MODULE
+    assert digest_of_code(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("text.strip()", "text.lstrip()"),
+        ("return 1", "return 2"),
+        ("return 1", "return 1.0"),
+        ("return 1", "return True"),
+        ("def read(text: str)", "def read(words: str)"),
+        ("async def", "def"),
+        ("return text.strip()", 'return "Return the text."'),
+    ],
+)
+def test_digest_changes_with_the_code(folder: Path, old: str, new: str) -> None:
+    before = digest_of_code(folder)
+    (folder / "reader.py").write_text(MODULE.replace(old, new))
+    assert digest_of_code(folder) != before
+
+
+def test_digest_changes_with_paths_and_data_files(folder: Path) -> None:
+    found = {digest_of_code(folder)}
+    (folder / "table.json").write_text("[]")
+    found.add(digest_of_code(folder))
+    (folder / "reader.py").rename(folder / "parser.py")
+    found.add(digest_of_code(folder))
+    (folder / "empty.py").write_text('"""Only a docstring."""\n')
+    found.add(digest_of_code(folder))
+    assert len(found) == 4
+
+
+def test_engine_version_is_12_hexadecimal_digits() -> None:
+    assert len(engine_version()) == 12
+    int(engine_version(), 16)
+
+
+def test_equal_versions_count_as_one_engine() -> None:
+    groups = json.loads(EQUAL_VERSIONS.read_bytes())
+    for group in groups:
+        assert len(distinct_engines(group["versions"])) == 1
+    assert len(distinct_engines([groups[0]["versions"][0], "another"])) == 2
+
+
+def test_equal_versions_are_listed_once_and_with_evidence() -> None:
+    groups = json.loads(EQUAL_VERSIONS.read_bytes())
+    versions = [version for group in groups for version in group["versions"]]
+    assert len(versions) == len(set(versions))
+    assert all(len(group["versions"]) > 1 and group["shown_by"] for group in groups)

@@ -1,0 +1,62 @@
+"""What the writer puts into one batch."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+
+from tests.lab.worker.test_storage import outcome_of, running_trial
+from toolbench.lab.models import Trial
+from toolbench.lab.worker import batch_writer
+from toolbench.lab.worker.batch_writer import Writer
+from toolbench.lab.worker.database_thread import DatabaseThread
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, Written, write
+
+LARGE = 2_000_000  # hexadecimal digits of a final text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[Batch] = []
+
+    def recorded(batch: Batch) -> Written:
+        batches.append(batch)
+        return write(batch)
+
+    monkeypatch.setattr(batch_writer, "write", recorded)
+    monkeypatch.setattr(batch_writer, "BATCH_BYTES", 3 * LARGE)
+    outcomes = [outcome_of(running_trial(), final_text="61" * (LARGE // 2)) for _ in range(8)]
+    asyncio.run(_write_all(outcomes))
+
+    assert [len(batch.outcomes) for batch in batches] == [2, 2, 2, 2]
+    assert Trial.objects.filter(state="done").count() == 8
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writer_goes_on_after_a_refusal_for_good(refuse: Callable[[str], None]) -> None:
+    refuse("54000")
+    refused, *others = [running_trial() for _ in range(3)]
+
+    asyncio.run(_write_all([outcome_of(refused, sentence="refused"), *map(outcome_of, others)]))
+
+    assert Trial.objects.filter(state="done").count() == 3
+
+
+async def _write_all(outcomes: list[OutcomeWrite]) -> None:
+    left = {outcome.lease for outcome in outcomes}
+    database = DatabaseThread()
+
+    def settled(leases: Iterable[UUID], done: int) -> None:
+        left.difference_update(leases)
+        if not left:
+            task.cancel()
+
+    writer = Writer(database, settled)
+    for outcome in outcomes:
+        writer.put_outcome(outcome)
+    task = asyncio.create_task(writer.run())
+    with suppress(asyncio.CancelledError):
+        await task
+    await database.close()

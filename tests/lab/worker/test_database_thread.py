@@ -1,0 +1,95 @@
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from tests.lab.conftest import Elsewhere
+from toolbench.lab.worker import database_thread
+from toolbench.lab.worker.database_thread import AWAY, DatabaseThread, StatementRefusedError
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def take_lock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(4711)")
+
+
+def begin_and_leave_it_lying() -> None:
+    transaction.set_autocommit(False)
+    take_lock()
+
+
+def ask() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 7")
+        return int(cursor.fetchone()[0])
+
+
+def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(elsewhere: Elsewhere) -> None:
+    async def freeze() -> int:
+        database = DatabaseThread()
+        await database.run(begin_and_leave_it_lying)
+        await asyncio.wrap_future(elsewhere(take_lock))  # waits until the database has ended the other
+        with pytest.raises(AWAY):
+            await database.run(ask)
+        answer = await database.run(ask)
+        await database.close()
+        return answer
+
+    assert asyncio.run(freeze()) == 7
+
+
+def sleep_too_long() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 10")
+        cursor.execute("SELECT pg_sleep(600)")
+
+
+def end_own_connection() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [(sleep_too_long, StatementRefusedError), (end_own_connection, OperationalError)],
+    ids=["refused", "away"],
+)
+def test_run_tells_refusals_from_absence(verb: Callable[[], None], error: type[Exception]) -> None:
+    async def answer() -> int:
+        database = DatabaseThread()
+        with pytest.raises(error):
+            await database.run(verb)
+        answer = await database.run(ask)
+        await database.close()
+        return answer
+
+    assert not issubclass(StatementRefusedError, AWAY)
+    assert asyncio.run(answer()) == 7
+
+
+def test_close_without_a_connection_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OperationalError("the database is away")
+
+    async def close() -> None:
+        monkeypatch.setattr(database_thread, "_connect", refuse)
+        database = DatabaseThread()
+        with pytest.raises(OperationalError):
+            await database.run(ask)
+        await database.close()
+
+    asyncio.run(close())
+
+
+def test_verbs_run_in_the_order_they_were_asked_for() -> None:
+    async def order() -> list[int]:
+        database = DatabaseThread()
+        done: list[int] = []
+        await asyncio.gather(*(database.run(done.append, number) for number in range(20)))
+        await database.close()
+        return done
+
+    assert asyncio.run(order()) == list(range(20))

@@ -1,0 +1,52 @@
+"""Liveness is a heartbeat, not an exit code."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from toolbench.lab.metrics.cells import recompute_stale
+from toolbench.lab.models import Process
+from toolbench.lab.worker.health import get_health
+
+pytestmark = pytest.mark.django_db
+
+
+def beat(ago: timedelta, kind: str = "worker") -> None:
+    seen = timezone.now() - ago
+    Process.objects.create(name=f"{kind}@{ago}", kind=kind, host="h", pid=1, seen_at=seen)
+
+
+def test_a_worker_is_alive_while_it_beats() -> None:
+    beat(timedelta(seconds=5))
+    assert get_health().working
+
+
+def test_a_silent_worker_is_shown_and_does_not_count() -> None:
+    beat(timedelta(minutes=5))
+    beat(timedelta(seconds=1), kind="scheduler")
+    health = get_health()
+    assert not health.working
+    assert [line.alive for line in health.processes] == [True, False]
+
+
+def test_processes_of_yesterday_are_forgotten() -> None:
+    beat(timedelta(days=2))
+    assert get_health().processes == ()
+
+
+def test_it_says_whether_trials_wait() -> None:
+    assert not get_health().waiting
+    make_trial(make_cell(make_config(make_run())), "queued")
+    assert get_health().waiting
+
+
+def test_turns_on_text_json_are_counted_over_real_runs_that_are_kept() -> None:
+    for fields in ({}, {"simulated": True}, {"deleted_at": timezone.now()}):
+        run = make_run(**fields)
+        make_trial(make_cell(make_config(run)), fallback_turns=3)
+        make_trial(make_cell(make_config(run)), fallback_turns=0)
+    recompute_stale()
+    health = get_health()
+    assert (health.fallback_turns, health.fallback_runs) == (3, 1)

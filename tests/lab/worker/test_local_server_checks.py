@@ -1,0 +1,270 @@
+"""Trials and probes whose local server dies: they wait for the next one, and none of them ends for it."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.lab.conftest import Elsewhere
+from tests.lab.simulations import persona, simulation
+from tests.workers import shared_environment
+from toolbench.lab import builtin_data
+from toolbench.lab.endpoints.probe_job import ask_probe, work_probe
+from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
+from toolbench.lab.planning.auto_method import settle
+from toolbench.lab.worker import local_server_checks
+from toolbench.lab.worker.local_server_checks import MOST_LOSSES
+from toolbench.lab.worker.local_services import register
+from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen
+from toolbench.running.announcements import Register
+from toolbench.running.children import Child, Spec
+from toolbench.running.identity import confined
+from toolbench.running.places import ROOT, Lock
+from toolbench.running.supervisor import Supervisor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE_SECONDS = 120
+TRIALS = 40
+
+
+@pytest.fixture
+def local_model() -> Model:
+    """A model of a local server that is called `here`."""
+    provider = Provider.objects.create(name="Here", kind="local", service="here", concurrency=4, max_attempts=3)
+    return Model.objects.create(provider=provider, name="tiny")
+
+
+@pytest.fixture
+def dead_url() -> Iterator[str]:
+    """An address of this machine at which nothing listens, nor will."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_refused_trial_waits_until_server_is_registered(
+    local_model: Model, dead_url: str, scripted: ScriptedProvider
+) -> None:
+    run = launched(local_model, scenarios=("chat_only",), trials=4)
+    register("here", {"url": dead_url, "key": "k", "model": "served"})
+
+    assert work(local_model, seconds=1.5) == 0
+    assert set(run.trials.values_list("state", "outcome", "execution")) == {("queued", "", 1)}
+    assert not ServiceAddress.objects.exists()
+
+    register("here", {"url": scripted.base_url, "key": "k", "model": "served"})
+    assert work(local_model) == 4
+    assert set(run.trials.values_list("outcome", "execution")) == {("pass", 2)}
+    run.refresh_from_db()
+    sent = Step.objects.filter(trial__run=run, kind="exchange").count()
+    assert (sent, run.requests_reserved) == (8, 8)  # one that was refused and one that was answered for each
+
+
+def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
+    run = launched(local_model, scenarios=("chat_only",), trials=1)
+    run.trials.update(server_losses=MOST_LOSSES)
+    register("here", {"url": dead_url})
+
+    assert work(local_model) == 1
+
+    trial = run.trials.get()
+    assert (trial.outcome, trial.failure_class) == ("infra", "connection_failed")
+
+
+class Mortal:
+    """A local server that dies of every streamed request; all its answers break off then, and a new one starts."""
+
+    def __init__(self) -> None:
+        self.deaths = 0
+        self._poisoned = threading.Event()
+        self._server = self._start()
+
+    def live_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            if self._poisoned.wait(0.05):
+                self._server.stop()
+                self.deaths += 1
+                self._server = self._start()
+        self._server.stop()
+
+    def _start(self) -> ScriptedProvider:
+        self._poisoned.clear()
+        server = ScriptedProvider(lambda seen: self._answer(server, seen)).start()
+        register("here", {"url": server.base_url})
+        return server
+
+    def _answer(self, server: ScriptedProvider, seen: Seen) -> Answer:
+        if seen.method == "POST" and seen.json().get("stream"):
+            self._poisoned.set()
+            return Answer(raw=b"", ending=Ending.HANG)
+        said = plays_well(seen)
+        assert isinstance(said.body, bytes)
+        return replace(said, body=_until_death(server, said.body), declared=len(said.body))
+
+
+def _until_death(server: ScriptedProvider, body: bytes) -> Iterator[bytes]:
+    """The whole body, unless the server dies meanwhile."""
+    if server.stopping.wait(0.5):
+        raise ConnectionResetError
+    yield body
+
+
+def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: Elsewhere) -> None:
+    Provider.objects.update(concurrency=9)
+    poisoned = launched(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
+    innocent = launched(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
+    mortal = Mortal()
+
+    shift = elsewhere(work, local_model, seconds=PATIENCE_SECONDS)
+    mortal.live_until(shift.done)
+
+    assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert poisoned.trials.get().outcome == "infra"
+    assert mortal.deaths == MOST_LOSSES + 1
+    assert innocent.trials.filter(server_losses__gt=0).exists()
+
+
+def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_server_checks, "HEALTH_SECONDS", 0.2)
+    run = launched(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
+    with ScriptedProvider(lambda seen: Answer(raw=b"", ending=Ending.HANG)) as frozen:
+        register("here", {"url": frozen.base_url})
+        assert work(local_model, seconds=0.2) == 0
+    assert run.trials.get().state == "queued"
+    assert ServiceAddress.objects.exists()  # it may wake up
+
+
+@pytest.mark.parametrize("ending", [Ending.RESET, Ending.CLOSE, Ending.HANG])
+def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: Ending) -> None:
+    def answers_health_only(seen: object) -> Answer:
+        return Answer(404) if getattr(seen, "method", "") == "GET" else Answer(raw=b"", ending=ending)
+
+    run = launched(local_model, scenarios=("chat_only",), trials=1, read_seconds=1.0)
+    Provider.objects.update(max_attempts=1)
+    with ScriptedProvider(answers_health_only) as living:
+        register("here", {"url": living.base_url})
+        assert work(local_model) == 1
+    assert run.trials.get().outcome == "infra"
+
+
+def test_persona_that_drops_connections_still_fails() -> None:
+    with simulation():
+        model = persona("drops-connection")
+        Provider.objects.filter(pk=model.provider_id).update(max_attempts=1)
+        run = launched(model, profiles=(), trials=40)
+        work(model)
+    assert {"pass", "infra"} == set(run.trials.values_list("outcome", flat=True))
+    assert set(run.trials.values_list("execution", flat=True)) == {1}
+
+
+def test_remote_refused_trial_is_no_local_one(dead_url: str, scripted: ScriptedProvider) -> None:
+    model = scripted_model(scripted, base_url=dead_url)
+    run = launched(model, scenarios=("chat_only",), trials=1)
+    assert work(model) == 1
+    assert run.trials.get().outcome == "infra"
+
+
+def test_probe_whose_server_died_waits_for_the_next(
+    local_model: Model, dead_url: str, scripted: ScriptedProvider
+) -> None:
+    probe = ask_probe(local_model, "first_use")
+    register("here", {"url": dead_url})
+    states = []
+    for _ in range(2):
+        assert work_probe(probe.pk, on_finished=settle)
+        probe.refresh_from_db()
+        states.append((probe.state, probe.execution))
+
+    register("here", {"url": scripted.base_url})
+    assert work_probe(probe.pk, on_finished=settle)
+    probe.refresh_from_db()
+
+    assert states == [("queued", 1), ("queued", 2)]
+    assert (probe.state, probe.error) == ("done", "")
+
+
+class Watch:
+    """The real supervisor with the real simulated server as its one child, on the test's database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[str] = []
+        environment = {**os.environ, **shared_environment()}
+        self.supervisor = Supervisor(folder, Lock(folder / "lock").handle, say=self.said.append, silent_limit=60)
+        self.register = self.supervisor.register = Register(environment, self.said.append)
+        command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
+        command = confined(command, death_signal=signal.SIGKILL)  # else a pytest that is killed leaves it behind
+        self.supervisor.add(Spec("simulated", command, environment, ROOT, announces=True))
+
+    @property
+    def child(self) -> Child | None:
+        return self.supervisor._kept[0].child
+
+    def tick_until(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not done():
+            assert time.monotonic() < until, self.said
+            self.supervisor.tick()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """As soon as it is ready: it was killed before, perhaps."""
+        self.tick_until(lambda: ServiceAddress.objects.filter(name="simulated").exists() and self.child is not None)
+        assert self.child is not None
+        self.child.process.send_signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self.register.close()
+        self.supervisor.stop({"simulated"}, hurry=lambda: True)
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Watch]:
+    watch = Watch(tmp_path)
+    yield watch
+    watch.stop()
+
+
+def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
+    """Kill the server in the middle of its answers, once while each trial in flight waits for one."""
+    limit = 8
+
+    def is_done(share: float) -> bool:
+        return run.trials.filter(state="done").count() >= TRIALS * share
+
+    watch.tick_until(partial(is_done, 0.1))
+    assert watch.child is not None
+    watch.child.process.send_signal(signal.SIGSTOP)
+    watch.tick_until(lambda: run.trials.filter(state="running").count() == limit)
+    watch.child.process.send_signal(signal.SIGKILL)
+    for share in (0.4, 0.7):
+        watch.tick_until(partial(is_done, share))
+        watch.kill()
+    watch.tick_until(shift.done)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_killed_server_ends_no_trial(watch: Watch, elsewhere: Elsewhere, streamed: bool) -> None:
+    builtin_data.load()
+    model = persona("perfect")
+    Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
+    run = launched(model, profiles=(), trials=TRIALS, streams=(streamed,))
+    watch.tick_until(ServiceAddress.objects.exists)
+
+    shift = elsewhere(work, model, seconds=PATIENCE_SECONDS)
+    kill_often(watch, run, shift)
+
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+    assert set(run.trials.values_list("state", "outcome")) == {("done", "pass")}
+    assert Trial.objects.filter(run=run, execution__gt=1).count() >= 8
+    assert run.requests_reserved == Step.objects.filter(trial__run=run, kind="exchange").count()

@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.lab.benches import launched, plays_well, scripted_model, work
+from toolbench.lab.models import Model, Provider, Trial
+from toolbench.lab.worker.local_services import register
+from toolbench.lab.worker.rendered_prompt import LOOK_SECONDS
+from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completes, fails, json_answer, says
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0, words: str = "") -> Trial:
+    """A trial of a local model whose template makes these prompts, `delay` seconds after it was asked; "" for a server
+    that cannot show them."""
+
+    def play(seen: Seen) -> Answer:
+        if not seen.path.endswith("/apply-template"):
+            return says(words) if words else plays_well(seen)
+        shown = prompt if "tools" in seen.json() else prompt_without_tools
+        answer = json_answer({"prompt": shown}) if shown else fails(404)
+        return replace(answer, delay=delay)
+
+    with ScriptedProvider(play) as llama:
+        register("here", {"url": llama.base_url})
+        provider = Provider.objects.create(name="Here", kind="local", service="here")
+        model = Model.objects.create(provider=provider, name="tiny")
+        run = launched(model, trials=1)
+        assert work(model) == 1
+    return run.trials.get()
+
+
+def test_tools_that_the_template_drops_are_found_with_the_prompt_the_model_read() -> None:
+    trial = tried_locally("user: hello \ud83d", "user: hello \ud83d")
+    assert trial.tools_dropped
+    assert (trial.outcome, trial.failure_class) == ("pass", "")
+    assert bytes(trial.rendered_prompt or b"").decode("utf-8", "surrogatepass") == "user: hello \ud83d"
+    assert trial.requests == 3  # looking at the prompt is no part of the trial
+
+
+def test_tools_in_the_prompt_are_not_called_dropped() -> None:
+    trial = tried_locally("tools: state_get\nuser: hello", "user: hello")
+    assert not trial.tools_dropped
+    assert b"state_get" in bytes(trial.rendered_prompt or b"")
+
+
+def test_a_server_that_cannot_show_the_prompt_is_no_trouble() -> None:
+    trial = tried_locally("", "")
+    assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
+
+
+def test_an_end_does_not_wait_for_a_server_that_is_slow_to_show_the_prompt() -> None:
+    trial = tried_locally("user: hello", "user: hello", delay=LOOK_SECONDS + 1)
+    assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
+
+
+def test_a_trial_that_fails_without_its_tools_says_so_as_its_cause() -> None:
+    trial = tried_locally("user: hello", "user: hello", words="I cannot.")
+    assert (trial.outcome, trial.failure_class) == ("fail", "tools_dropped")
+    assert trial.sentence.startswith("Turn 1: the server's chat template dropped the tools")
+    assert trial.first_bad_ordinal is not None
+
+
+def test_a_prompt_that_was_sent_is_the_trials_own_whoever_served_it() -> None:
+    with ScriptedProvider(lambda seen: completes("Done.")) as provider:
+        model = scripted_model(provider)
+        run = launched(model, trials=1, methods=("template",))
+        assert work(model) == 1
+    trial = run.trials.get()
+    sent = provider.seen[0].json()["prompt"]
+    assert provider.seen[0].path == "/v1/completions"
+    assert bytes(trial.rendered_prompt or b"").decode() == sent
+    assert sent.endswith("<|im_start|>assistant\n")
+    assert trial.requests == len(provider.seen)

@@ -1,0 +1,303 @@
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError, connection
+
+from tests.factories import make_cell, make_config, make_run, make_trial
+from tests.lab.benches import facts
+from toolbench.engine.events import Request, ToolResult
+from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
+from toolbench.lab.models import Run, Step, Trial
+from toolbench.lab.worker.database_thread import AWAY, is_away
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, Returned, StepWrite, Written, write
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def running_trial(run: Run | None = None) -> Trial:
+    cell = make_cell(make_config(run or make_run(state=Run.State.RUNNING)))
+    return make_trial(cell, "running", lease=uuid4())
+
+
+def exchange(ordinal: int = 1, **fields: Any) -> ExchangeStep:
+    turn = Turn({"role": "assistant", "content": "hi"}, "hi", usage=Usage(10, 5), finish_reason="stop")
+    step = ExchangeStep(
+        ordinal=ordinal,
+        turn=0,
+        attempt=1,
+        url="http://x/v1/chat/completions",
+        request=Request(0, "chat/completions", b"{}", True),
+        request_body=b"{}",
+        request_headers={"authorization": "Bearer ****"},
+        status=200,
+        response_headers={"x": "y"},
+        response_body=b'{"a": "\xff\x00"}',
+        body_bytes=10,
+        body_cut=False,
+        masked=True,
+        started_ms=0.0,
+        first_byte_ms=5.0,
+        duration_ms=9.0,
+        backoff_ms=0.0,
+        retry_reason="",
+        error=None,
+        turn_read=turn,
+        chunks=((5.0, 10),),
+    )
+    return replace(step, **fields)
+
+
+def tool(ordinal: int = 2) -> ToolStep:
+    result = ToolResult(
+        call=ToolCall("c1", "state_get", '{"select": ["/a\x00\\ud800"]}'),
+        arguments={"select": ["/a\x00\ud800"], "value": float("nan")},
+        parse_status="ok",
+        envelope=Envelope(False, "state_get", errors=({"code": "ARGUMENT_ERROR", "message": "no"},)),
+        content='{"ok":false}\ud800',
+        executed=True,
+        schema_errors=(SchemaError("$.select", "type", "not a list"),),
+        duration_ms=0.5,
+    )
+    return ToolStep(ordinal, 0, 9.0, 0.5, result)
+
+
+def step_of(trial: Trial, step: ExchangeStep | ToolStep) -> StepWrite:
+    assert trial.lease is not None
+    return StepWrite(trial.pk, trial.execution, trial.lease, step)
+
+
+def outcome_of(trial: Trial, **columns: Any) -> OutcomeWrite:
+    assert trial.lease is not None
+    return OutcomeWrite(trial.pk, trial.lease, {"outcome": "pass", "task_pass": True, **columns})
+
+
+def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
+    trial = running_trial()
+    write(Batch([step_of(trial, exchange())]))
+    step = trial.steps.select_related("body").get()
+    assert (step.kind, step.status, step.ok, step.finish_reason, step.input_tokens) == (
+        "exchange",
+        200,
+        True,
+        "stop",
+        10,
+    )
+    assert (bytes(step.body.request), bytes(step.body.response)) == (b"{}", b'{"a": "\xff\x00"}')
+    assert step.masked
+    stored = facts(step)
+    assert stored["request_headers"] == {"authorization": "Bearer ****"}
+    assert stored["usage"]["output_tokens"] == 5
+    assert stored["chunks"] == [[5.0, 10]]
+
+
+def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
+    trial = running_trial()
+    write(Batch([step_of(trial, tool())]))
+    step = trial.steps.select_related("body").get()
+    assert (step.kind, step.tool_name, step.ok, step.error_code) == ("tool", "state_get", False, "ARGUMENT_ERROR")
+    assert bytes(step.body.response).decode("utf-8", "surrogatepass") == '{"ok":false}\ud800'
+    stored = facts(step)
+    assert stored["arguments"]["select"] == ["/a\x00\ud800"]
+    assert stored["schema_errors"] == [{"path": "$.select", "kind": "type", "message": "not a list"}]
+
+
+def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
+    trial = running_trial()
+    assert write(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).done == {trial.pk}
+    trial.refresh_from_db()
+    assert (trial.state, trial.outcome, trial.lease, trial.requests) == ("done", "pass", None, 3)
+    assert bytes(trial.final_text) == b"Done."
+    assert trial.finished_at is not None
+    assert trial.cell.stale
+
+
+def test_what_is_not_given_stays_as_it_was() -> None:
+    trial = running_trial()
+    write(Batch(outcomes=[outcome_of(trial, outcome="infra", task_pass=None, sentence="gone")]))
+    trial.refresh_from_db()
+    assert (trial.outcome, trial.task_pass, trial.turns, trial.verdict) == ("infra", None, 0, {})
+
+
+def test_writes_without_the_lease_are_refused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    trial = running_trial()
+    late = Batch(
+        [StepWrite(trial.pk, trial.execution, uuid4(), exchange())],
+        [OutcomeWrite(trial.pk, uuid4(), {"outcome": "fail"})],
+    )
+    with caplog.at_level(logging.WARNING):
+        assert write(late) == Written()
+    trial.refresh_from_db()
+    assert (trial.state, trial.outcome, trial.steps.count()) == ("running", "", 0)
+    assert "its lease was lost" in caplog.text
+
+
+def test_a_batch_that_is_written_twice_changes_nothing() -> None:
+    run = make_run(state=Run.State.RUNNING)
+    trial = running_trial(run)
+    batch = Batch([step_of(trial, exchange()), step_of(trial, tool())])
+    write(batch)
+    write(batch)
+    run.refresh_from_db()
+    assert (trial.steps.count(), run.tokens_used) == (2, 15)
+
+
+def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    trial, whole = running_trial(run), running_trial(run)
+    steps = [step_of(trial, exchange()), step_of(trial, tool())]
+    outcome = replace(outcome_of(trial), steps=steps, unused=2)
+    other = replace(outcome_of(whole), steps=[step_of(whole, exchange())])
+    write(Batch(steps[1:]))
+    assert write(Batch([*other.steps], [outcome, other])) == Written(frozenset({whole.pk}), frozenset({trial.pk}))
+    trial.refresh_from_db()
+    run.refresh_from_db()
+    assert (trial.state, trial.outcome, run.requests_reserved) == ("running", "", 9)
+    assert write(Batch(steps, [outcome])).done == {trial.pk}
+    run.refresh_from_db()
+    assert (trial.steps.count(), run.requests_reserved, run.tokens_used) == (2, 7, 30)
+
+
+def test_write_of_steps_of_a_lost_execution_does_not_complete_a_trial() -> None:
+    trial = running_trial()
+    write(Batch([step_of(trial, exchange())]))
+    Trial.objects.filter(pk=trial.pk).update(execution=2)
+    trial.refresh_from_db()
+    outcome = replace(outcome_of(trial), steps=[step_of(trial, exchange())])
+    assert write(Batch(outcomes=[outcome])).incomplete == {trial.pk}
+
+
+def test_write_of_a_step_without_its_texts_completes_the_trial() -> None:
+    trial = running_trial()
+    refused = step_of(trial, exchange(duration_ms=float("nan")))
+    outcome = replace(outcome_of(trial), steps=[refused])
+    assert write(Batch([refused], [outcome])).done == {trial.pk}
+    assert trial.steps.get().error_message == "This step could not be stored as it is."
+
+
+def test_write_of_an_incomplete_outcome_under_a_lost_lease_is_dropped() -> None:
+    trial = running_trial()
+    outcome = replace(outcome_of(trial), lease=uuid4(), steps=[step_of(trial, exchange())])
+    assert write(Batch(outcomes=[outcome])) == Written()
+
+
+def test_what_is_returned_is_queued_after_its_steps_are_stored() -> None:
+    trial = running_trial()
+    assert trial.lease is not None
+    write(Batch([step_of(trial, exchange())], returned=[Returned(trial.pk, trial.lease)]))
+    trial.refresh_from_db()
+    assert (trial.state, trial.lease is None, trial.steps.count()) == ("queued", True, 1)
+
+
+def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    ended, back, lost = running_trial(run), running_trial(run), running_trial(run)
+    assert back.lease is not None
+    batch = Batch(
+        [step_of(ended, exchange())],
+        [replace(outcome_of(ended), unused=2), OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unused=3)],
+        [Returned(back.pk, back.lease, unused=1)],
+    )
+    write(batch)
+    write(batch)
+    run.refresh_from_db()
+    assert (run.requests_reserved, run.tokens_used) == (6, 15)
+
+
+def test_they_come_off_although_a_row_is_refused() -> None:
+    run = make_run(state=Run.State.RUNNING, requests_reserved=9)
+    ended = replace(outcome_of(running_trial(run), sentence="\x00"), unused=2)
+    write(Batch(outcomes=[ended]))
+    run.refresh_from_db()
+    assert run.requests_reserved == 7
+
+
+def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pytest.LogCaptureFixture) -> None:
+    trials = [running_trial() for _ in range(5)]
+    steps = [step_of(trial, exchange()) for trial in trials]
+    steps[2] = step_of(trials[2], exchange(duration_ms=float("nan")))
+    outcomes = [outcome_of(trial) for trial in trials]
+    outcomes[3] = outcome_of(trials[3], sentence="\x00")
+    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert Step.objects.filter(trial__in=trials).count() == 5
+    assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
+    assert caplog.text.count("cannot be stored as it is") == 2
+
+
+def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: pytest.LogCaptureFixture) -> None:
+    trials = [running_trial() for _ in range(2)]
+    batch = Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="\x00")])
+    savepoints = count(1)
+
+    def away(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if sql.startswith("SAVEPOINT") and next(savepoints) == 3:  # the first trial's end is written by then
+            raise OperationalError("the database is away")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(away), pytest.raises(OperationalError):
+        write(batch)
+    assert not Trial.objects.filter(state="done").exists()
+    assert write(batch).done == {trial.pk for trial in trials}
+    assert "lease was lost" not in caplog.text
+
+
+def test_implausible_counts_are_stored_as_unknown() -> None:
+    trial = running_trial()
+    huge = Turn({}, "", usage=Usage(10**30, -5), upstream="u" * 500, model_echoed="\x00")
+    write(Batch([step_of(trial, exchange(turn_read=huge))]))
+    step = trial.steps.get()
+    assert (step.input_tokens, step.output_tokens, len(step.upstream)) == (None, None, 120)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"input_tokens": 10**30},
+        {"turns": -1},
+        {"first_bad_ordinal": 2**40},
+        {"cause": "x" * 10_000},
+        {"outcome": "no such outcome, and too long"},
+        {"verdict": {1, 2}},
+    ],
+)
+def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, Any]) -> None:
+    trials = [running_trial() for _ in range(3)]
+    outcomes = [outcome_of(trials[0]), outcome_of(trials[1], **columns), outcome_of(trials[2])]
+    assert write(Batch(outcomes=outcomes)).done == {trial.pk for trial in trials}
+    assert Trial.objects.filter(outcome="pass").count() >= 2
+    assert set(Trial.objects.values_list("state", "lease")) == {("done", None)}
+
+
+@pytest.mark.parametrize("fields", [{"duration_ms": object()}, {"turn_read": 7}, {"status": -1}, {"url": 7}])
+def test_step_that_cannot_be_stored_leaves_its_place_and_the_others(fields: dict[str, Any]) -> None:
+    trials = [running_trial() for _ in range(3)]
+    steps = [step_of(trial, exchange(**(fields if trial is trials[1] else {}))) for trial in trials]
+    write(Batch(steps, [outcome_of(trial) for trial in trials]))
+    assert Step.objects.filter(trial__in=trials).count() == 3
+    assert Trial.objects.filter(outcome="pass").count() == 3
+
+
+@pytest.mark.parametrize("state", ["54000", "54001", "57014", "XX000", "XX001", "53400"])
+def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], None], state: str) -> None:
+    refuse(state)
+    trials = [running_trial() for _ in range(5)]
+    sentences = ["", "", "refused", "", ""]
+    steps = [step_of(trial, exchange()) for trial in trials]
+    outcomes = [outcome_of(trial, sentence=said) for trial, said in zip(trials, sentences, strict=True)]
+    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", "53300", "40P01", "40001", "55P03", "57P01", "57P03", "58030"])
+def test_write_refused_for_a_moment_stores_nothing(refuse: Callable[[str], None], state: str) -> None:
+    refuse(state)
+    trials = [running_trial() for _ in range(2)]
+    with pytest.raises(AWAY) as refused:
+        write(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
+    assert is_away(refused.value)
+    assert not Trial.objects.filter(state="done").exists()

@@ -1,0 +1,220 @@
+"""Loading what comes with Toolbench: presets, sampling profiles, the case study's models, the simulated and the local
+ones, the published matrix. May be run again at any time: built-in facts are brought up to date, what a person has set
+stays."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db import transaction
+
+from toolbench.engine.policy import presets
+from toolbench.evals import catalogue, published
+from toolbench.lab.endpoints.simulated import personas_of
+from toolbench.lab.models import (
+    Model,
+    Preset,
+    Provider,
+    PublishedCell,
+    PublishedRecommendation,
+    PublishedSnapshot,
+    SamplingProfile,
+)
+from toolbench.providers.simulated.server import NAME as SIMULATED
+from toolbench.providers.templates import find_template
+
+OPENROUTER = "OpenRouter"
+TINY = "smollm2-135m-instruct"
+TINY_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
+SIMULATED_TRIALS_AT_ONCE = 50
+Row = TypeVar("Row", Model, Preset, SamplingProfile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    name: str
+    service: str
+    concurrency: int
+    note: str
+
+
+_LOCAL = (
+    _Local("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
+    _Local("Local, tool template", "local-tools", 1, "Our template, which puts the tools into the prompt."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """How many rows of each kind come with Toolbench; a persona on two wires counts twice."""
+
+    presets: int
+    profiles: int
+    models: int
+    personas: int
+    published_cells: int
+
+
+@transaction.atomic
+def load() -> Loaded:
+    return Loaded(
+        presets=_load_presets(),
+        profiles=_load_profiles(),
+        models=_load_case_study_models() + _load_local_models(),
+        personas=_load_personas(),
+        published_cells=_load_published(),
+    )
+
+
+def _load_presets() -> int:
+    names = presets.preset_names()
+    rows = [
+        Preset(name=name, patch=presets.preset(name), description=presets.preset_description(name), builtin=True)
+        for name in names
+    ]
+    _bring_up_to_date(rows, ("name",), ("patch", "description", "builtin"))
+    return len(names)
+
+
+def _load_profiles() -> int:
+    rows = [
+        SamplingProfile(
+            name=profile.name,
+            applies_to=profile.applies_to,
+            options=profile.options,
+            tags=list(profile.tags),
+            builtin=True,
+            order=order,
+        )
+        for order, profile in enumerate(catalogue.profiles(), start=1)
+    ]
+    _bring_up_to_date(rows, ("name",), ("applies_to", "options", "tags", "builtin", "order"))
+    return len(rows)
+
+
+def _load_case_study_models() -> int:
+    template = find_template("openrouter")
+    provider, _ = Provider.objects.get_or_create(
+        template=template.slug,
+        defaults={
+            "name": OPENROUTER,
+            "base_url": template.base_url,
+            "api_prefix": template.api_prefix,
+            "key_source": Provider.KeySource.ENVIRONMENT,
+            "key_env": template.key_env,
+        },
+    )
+    rows = [
+        Model(
+            provider=provider,
+            name=model.name,
+            canonical=model.canonical,  # stays as a person may have set it
+            tags=list(model.tags),
+            retired=model.retired,
+            mixed_upstreams=model.mixed_upstreams,
+            note=model.note,
+            workarounds=list(model.workarounds),  # a person may have set others since
+        )
+        for model in catalogue.models()
+    ]
+    _bring_up_to_date(rows, ("provider", "name"), ("tags", "retired", "mixed_upstreams", "note"))
+    return len(rows)
+
+
+def _load_local_models() -> int:
+    for local in _LOCAL:
+        provider, _ = Provider.objects.get_or_create(
+            service=local.service,
+            defaults={
+                "name": local.name,
+                "kind": Provider.Kind.LOCAL,
+                "concurrency": local.concurrency,
+                "option_defaults": TINY_OPTIONS,
+            },
+        )
+        facts = {"canonical": TINY, "constraint": "grammar", "note": local.note}
+        Model.objects.get_or_create(provider=provider, name=TINY, defaults=facts)
+    return len(_LOCAL)
+
+
+def _load_personas() -> int:
+    """On either wire those whose drift can be said there. Their names differ, so that a name is one model."""
+    named = {Provider.Wire.CHAT: "Simulated", Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)"}
+    return sum(_load_personas_on(wire, name) for wire, name in named.items())
+
+
+def _load_personas_on(wire: Provider.Wire, name: str) -> int:
+    """At the provider that comes along, and those that a person chose at others."""
+    Provider.objects.get_or_create(
+        service=SIMULATED,
+        wire=wire,
+        template="",
+        defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
+    )
+    loaded = 0
+    for provider in Provider.objects.filter(service=SIMULATED, wire=wire):
+        found = personas_of(provider)
+        chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
+        rows = [row for name, row in found.items() if name in chosen]
+        if rows:
+            _bring_up_to_date(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
+        loaded += len(rows) if not provider.template else 0
+    return loaded
+
+
+def _bring_up_to_date(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
+    """New rows are written whole; of those that stand, told by `named`, only the `facts`."""
+    type(rows[0])._default_manager.bulk_create(rows, update_conflicts=True, unique_fields=named, update_fields=facts)
+
+
+def _load_published() -> int:
+    for snapshot in published.snapshots():
+        row, _ = PublishedSnapshot.objects.update_or_create(
+            slug=snapshot.slug,
+            defaults={
+                "title": snapshot.title,
+                "source": snapshot.source,
+                "published": snapshot.published,
+                "trials": snapshot.trials,
+                "totals": {"overall": snapshot.overall, "tool": snapshot.tool, "control": snapshot.control},
+                "scenarios": snapshot.scenarios,
+                "note": snapshot.note,
+            },
+        )
+        _load_published_rows(row, snapshot)
+    return sum(len(snapshot.cells) for snapshot in published.snapshots())
+
+
+def _load_published_rows(row: PublishedSnapshot, snapshot: published.Snapshot) -> None:
+    """Anew every time: nothing refers to them."""
+    row.cells.all().delete()
+    row.recommendations.all().delete()
+    PublishedCell.objects.bulk_create(
+        PublishedCell(
+            snapshot=row,
+            position=position,
+            model=cell.model,
+            profile=cell.profile,
+            tool_ok=cell.tool[0],
+            tool_runs=cell.tool[1],
+            control_ok=cell.control[0],
+            control_runs=cell.control[1],
+            p95_ms=cell.p95_ms,
+            failures=[{"name": failure.name, "count": failure.count} for failure in cell.failures],
+            not_applicable=cell.not_applicable,
+        )
+        for position, cell in enumerate(snapshot.cells)
+    )
+    PublishedRecommendation.objects.bulk_create(
+        PublishedRecommendation(
+            snapshot=row,
+            position=position,
+            model=words.model,
+            profile=words.profile,
+            parameters=words.parameters,
+            preset=words.preset,
+            recommended=words.recommended,
+            notes=words.notes,
+        )
+        for position, words in enumerate(snapshot.recommendations)
+    )

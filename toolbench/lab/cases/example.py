@@ -1,0 +1,47 @@
+"""A small case to begin from: two tools, one with an object in an object and one with a closed list of values."""
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.cases.drafts import Draft, pretty
+
+NOTE = "An example, filled in: run it as it is, or put your own tools, message and call in its place."
+
+_SCHEDULE: JsonObject = {
+    "name": "schedule_delivery",
+    "description": "Sets when and where an order is delivered.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "order": {"type": "string", "description": "Number of the order, such as A-1042."},
+            "window": {"type": "string", "enum": ["morning", "afternoon", "evening"]},
+            "address": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "zip": {"type": "string"}},
+                "required": ["city", "zip"],
+            },
+        },
+        "required": ["order", "window", "address"],
+    },
+}
+_CANCEL: JsonObject = {
+    "name": "cancel_order",
+    "description": "Cancels an order that was not sent yet.",
+    "parameters": {
+        "type": "object",
+        "properties": {"order": {"type": "string"}, "reason": {"type": "string"}},
+        "required": ["order"],
+    },
+}
+EXAMPLE = Draft(
+    tools=pretty([{"type": "function", "function": tool} for tool in (_SCHEDULE, _CANCEL)]),
+    message='Please schedule the delivery of order "A-1042" for the evening, to "Lisbon", zip "1100-148".',
+    expect=pretty(
+        {
+            "name": "schedule_delivery",
+            "arguments": {
+                "order": "A-1042",
+                "window": "evening",
+                "address": {"city": "Lisbon", "zip": "1100-148"},
+            },
+        }
+    ),
+)

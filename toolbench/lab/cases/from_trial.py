@@ -1,0 +1,80 @@
+"""A stored trial as the beginning of a case: what was asked, what was called, what the tools said."""
+
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.evals.own.scenario import OwnScenario
+from toolbench.evals.trials import Instance
+from toolbench.lab.cases.drafts import Draft, draft_of, pretty
+from toolbench.lab.models import Trial
+from toolbench.lab.scenarios.catalogue import find_scenario
+from toolbench.lab.traces.reading import ReadStep, read_steps
+
+PASSED = "Filled in from trial {id}, which passed: its calls stand as what is expected."
+FAILED = (
+    "Filled in from trial {id}, which did not pass: its calls stand as they were made. Write what should have come."
+)
+OWN = (
+    "A copy of the case of trial {id}: what is expected stands as the case has it, whatever the trial did. To change "
+    "the case itself, and judge its trials again, edit it."
+)
+
+
+class NotMade(Exception):
+    """No case can be made of it; its text says why."""
+
+
+def draft_from_trial(trial_id: int) -> tuple[Draft, str]:
+    """The texts of a new case, and a sentence about where they come from. Raises NotMade."""
+    trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
+    if trial is None:
+        raise NotMade(f"There is no trial {trial_id}.")
+    try:
+        scenario = find_scenario(trial.scenario, trial.scenario_version)
+    except KeyError:
+        raise NotMade(f"The scenario {trial.scenario} is not known here any more.") from None
+    if scenario.version != trial.scenario_version:
+        raise NotMade(f"The scenario {trial.scenario} has changed since trial {trial_id} was made.")
+    note = (PASSED if trial.outcome == Trial.Outcome.PASS else FAILED).format(id=trial_id)
+    if isinstance(scenario, OwnScenario):
+        return draft_of(f"{scenario.title} (from trial {trial_id})", scenario.case), OWN.format(id=trial_id)
+    instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+    if instance.further:
+        said = 1 + len(instance.further)
+        raise NotMade(
+            f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
+            "one's own has one. Write a case of the message that matters, with what came before it as its history."
+        )
+    steps = [one for one in read_steps(trial) if one.is_tool]
+    return _draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
+
+
+def _draft(title: str, instance: Instance, steps: list[ReadStep]) -> Draft:
+    messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
+    calls = [call for one in steps if (call := _call(one))]
+    results = {call["name"]: _result(one) for one in steps if (call := _call(one)) and _answers(one)}
+    offered = {tool.name for tool in instance.tools}
+    asked = instance.layer.get("request_overrides") or {}
+    expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
+    return Draft(
+        title=title,
+        tools=pretty([tool.to_openai() for tool in instance.tools if tool.exposed_to_model]),
+        message=pretty(messages) if instance.history else instance.user_text,
+        expect=pretty(expect),
+        system=instance.system,
+        results=pretty({name: says for name, says in results.items() if name in offered}) if results else "",
+        turns=instance.layer.get("max_turns"),
+        parallel=bool(asked.get("parallel_tool_calls")),
+    )
+
+
+def _call(one: ReadStep) -> JsonObject | None:
+    """The call with its arguments; None for one whose arguments could not be read."""
+    arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
+    return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
+
+
+def _answers(one: ReadStep) -> bool:
+    return bool(one.facts.get("envelope", {}).get("ok"))
+
+
+def _result(one: ReadStep) -> JsonObject:
+    return {"fixed": one.facts["envelope"].get("data", {})}

@@ -1,0 +1,34 @@
+"""Secrets of one provider and of the environment, so that none is accepted where it would be shown."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from toolbench.lab.credentials.headers import secret_names
+from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.lab.models import Provider
+from toolbench.providers.address_keys import secrets_in_url
+
+_NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+
+
+def environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return the values of variables whose names end as those of keys do."""
+    return tuple(value.strip() for name, value in environment.items() if _NAMES.search(name) and value.strip())
+
+
+def provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the secrets of the environment, those of the provider, and those that were typed for it."""
+    secrets = [*environment_secrets(), *typed]
+    with suppress(KeyUnavailable):
+        secrets.append(endpoint_key(provider))
+    with suppress(KeyUnavailable):
+        headers = endpoint_headers(provider)
+        secrets.extend(str(headers[name]) for name in secret_names(headers))
+    return tuple(word for secret in secrets for word in {secret.strip(), *secret.split()} if word)
+
+
+def address_secrets(provider: Provider) -> tuple[str, ...]:
+    """Return what may be a secret in the base URL and in the prefix of a provider; new ones are refused there."""
+    return (*secrets_in_url(provider.base_url), *secrets_in_url(f"/{provider.api_prefix.strip('/')}"))

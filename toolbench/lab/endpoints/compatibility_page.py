@@ -1,0 +1,171 @@
+"""What works where: for every provider its models by capability, and the families of dialects."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from toolbench.engine import formats
+from toolbench.engine.capabilities.declared import declared_by
+from toolbench.engine.capabilities.record import Effective, Told
+from toolbench.engine.constrain.forms import form_named
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.registry import FORMATS
+from toolbench.engine.formats.turns import TURNS
+from toolbench.lab.endpoints.capabilities import get_effective, template_of
+from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
+from toolbench.lab.endpoints.model_page import in_words
+from toolbench.lab.models import Model, Probe, Provider
+from toolbench.providers.probing.conformance import MOST_REQUESTS
+
+COLUMNS = (
+    ("supports_tool_use", "Tool calls"),
+    ("tools_field", "Tools sent are"),
+    ("tool_choice_values", "tool_choice"),
+    ("supports_parallel_tools", "Parallel"),
+    ("supports_stream_tools", "Streamed"),
+    ("supports_strict", "Strict"),
+    ("constrained", "Constrained by"),
+    ("raw_completion", "Raw completion"),
+    ("prompt_endpoint", "Prompts go to"),
+    ("max_tools", "Most tools"),
+    ("name_pattern", "Tools' names must be"),
+    ("schema_dialect", "Refused in schemas"),
+    ("calls_shape", "Shape"),
+    ("arguments_shape", "Arguments are"),
+    ("ids", "Ids"),
+    ("tool_id_pattern", "Ids must be"),
+    ("limit_name", "Limit is called"),
+    ("effort_name", "Effort is called"),
+    ("content_null_ok", "Content null"),
+    ("allows_midturn_system", "Later system"),
+    ("reasoning_replay", "Reasoning back"),
+    ("text_format", "Dialect in text"),
+    ("json_stability", "JSON stability"),
+    ("honours", "Options honoured"),
+    ("ignores", "Options without effect"),
+    ("usual_findings", "Usual findings"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """`source` is "" where nothing is known; `who` says so in words."""
+
+    value: str
+    source: str
+    who: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibilityRow:
+    """`probe` is the latest, None where nobody ever asked."""
+
+    model: Model
+    probe: Probe | None
+    cells: tuple[Known, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTable:
+    """The models of one provider. `titles` are those columns of which something is known of any of them, the fullest
+    first; `unknown` the others. `declared` is who declares what all of them share. `most_requests` is what probing all
+    of them may send."""
+
+    provider: Provider
+    titles: tuple[str, ...]
+    unknown: tuple[str, ...]
+    rows: tuple[CompatibilityRow, ...]
+    declared: Told | None
+    most_requests: int
+
+    @property
+    def simulated(self) -> bool:
+        return self.provider.kind == Provider.Kind.SIMULATED
+
+    @property
+    def not_probed(self) -> int:
+        return sum(row.probe is None for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """One dialect: whether servers know it, whether we write its turns, whether a grammar of ours holds a model to it,
+    how it writes a call, and the models that were seen to use it."""
+
+    name: str
+    native: bool
+    template: bool
+    grammar: bool
+    sample: str
+    models: tuple[Model, ...]
+
+
+def get_compatibility() -> tuple[ProviderTable, ...]:
+    """Every provider that has models, real ones first. Four queries."""
+    models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
+    effective, probes = get_effective(models), _latest_probes()
+    grouped = groupby(models, key=lambda model: model.provider)
+    tables = [_table(provider, list(own), effective, probes) for provider, own in grouped]
+    return tuple(sorted(tables, key=lambda table: table.simulated))
+
+
+def _latest_probes() -> dict[int, Probe]:
+    latest = Probe.objects.order_by("model_id", "-pk").distinct("model_id").defer("checks", "learned")
+    return {probe.model_id: probe for probe in latest}
+
+
+def _table(
+    provider: Provider, models: list[Model], effective: Mapping[int, Effective], probes: Mapping[int, Probe]
+) -> ProviderTable:
+    filled = Counter(name for model in models for name in effective[model.pk].origins)
+    shown = sorted((column for column in COLUMNS if filled[column[0]]), key=lambda column: -filled[column[0]])
+    rows = tuple(
+        CompatibilityRow(model, probes.get(model.pk), tuple(_known(name, effective[model.pk]) for name, _ in shown))
+        for model in models
+    )
+    return ProviderTable(
+        provider=provider,
+        titles=tuple(title for _, title in shown),
+        unknown=tuple(title for name, title in COLUMNS if not filled[name]),
+        rows=rows,
+        declared=declared_by(template_of(provider)),
+        most_requests=len(models) * MOST_REQUESTS,
+    )
+
+
+def get_families() -> tuple[FamilyRow, ...]:
+    """Every dialect. Three queries."""
+    models = {model.pk: model for model in Model.objects.select_related("provider")}
+    users: dict[str, list[Model]] = {}
+    for pk, one in get_effective(models.values()).items():
+        if one.capabilities.text_format:
+            users.setdefault(one.capabilities.text_format, []).append(models[pk])
+    return tuple(
+        FamilyRow(
+            name=form.name,
+            native=form.native,
+            template=form.name in TURNS,
+            grammar=_has_grammar(form.name),
+            sample=formats.render([EXAMPLE_CALL], format=form.name),
+            models=tuple(users.get(form.name, ())),
+        )
+        for form in FORMATS
+    )
+
+
+def _has_grammar(format: str) -> bool:
+    try:
+        form_named(format)
+    except PlanError:
+        return False
+    return True
+
+
+def _known(name: str, effective: Effective) -> Known:
+    told = effective.origins.get(name)
+    if told is None:
+        return Known("", "", "", None)
+    return Known(in_words(getattr(effective.capabilities, name)), told.source, told.who, told.at)

@@ -1,0 +1,275 @@
+"""Connecting providers: from a template or by hand, with a key from the environment or one that is stored encrypted."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.overrides import RESERVED
+from toolbench.engine.policy.presets import model_workarounds
+from toolbench.lab.credentials.headers import change_headers, kept_names, secret_names
+from toolbench.lab.credentials.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
+from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.simulated import in_disguise, personas_of
+from toolbench.lab.endpoints.urls import address_trouble, prefix_trouble, same_place
+from toolbench.lab.errors import FieldsRefused
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.plain_text import plain
+from toolbench.lab.worker.completion import end_orphans, finish_runs
+from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach
+from toolbench.providers import listing
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.simulated.server import NAME as SERVICE
+from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
+
+LIST_SECONDS = 15.0  # for a provider's list of models
+_KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
+
+
+class ConnectRefused(FieldsRefused):
+    """A connection that cannot be made as written."""
+
+
+class NoAnswer(Exception):
+    """The provider could not be asked; its text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What a person writes of a provider; `wire` says which API it speaks. A blank `key` leaves a stored one as it is,
+    unless it is to be removed; `key_env` names a variable of the worker's environment. `headers` are added to the
+    stored ones or take the place of those with their names. Seconds of None mean the settings' own."""
+
+    name: str
+    base_url: str
+    api_prefix: str = "/v1"
+    template: str = ""
+    wire: str = Provider.Wire.CHAT
+    key: str = field(default="", repr=False)
+    key_env: str = ""
+    remove_key: bool = False
+    headers: JsonObject = field(default_factory=dict, repr=False)
+    remove_headers: tuple[str, ...] = ()
+    option_defaults: JsonObject = field(default_factory=dict)
+    connect_seconds: float | None = None
+    read_seconds: float | None = None
+    max_attempts: int = 3
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedKey:
+    """A key found in the environment, by its variable's name; `provider_id` is the provider that uses it already."""
+
+    template: ProviderTemplate
+    variable: str
+    provider_id: int | None
+
+
+def templates() -> tuple[ProviderTemplate, ...]:
+    return tuple(all_templates().values())
+
+
+def detected_keys() -> tuple[DetectedKey, ...]:
+    """One query. The values are never read here."""
+    used = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
+    return tuple(DetectedKey(found, found.key_env, used.get(found.key_env)) for found in with_key_in(os.environ))
+
+
+def connect(wish: Connection) -> Provider:
+    """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
+    there = Provider.objects.filter(name=wish.name.strip()).first()
+    known = wish.template in all_templates()
+    if there is not None and there.template == wish.template and known and not _has_key(there):
+        return edit(there.pk, wish)
+    _check(wish, Provider())
+    return _fill(Provider(), wish)
+
+
+def edit(provider_id: int, wish: Connection) -> Provider:
+    """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    _check(wish, provider)
+    provider = _fill(provider, wish)
+    wake([provider_id])
+    return provider
+
+
+def delete(provider_id: int) -> None:
+    """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
+    with transaction.atomic():
+        Provider.objects.filter(pk=provider_id).delete()
+        end_orphans()
+    finish_runs()
+
+
+def list_models(provider_id: int) -> tuple[str, ...]:
+    """Names from the provider's own /models, in its order. Raises NoAnswer. Not in a thread with an event loop."""
+    provider = Provider.objects.get(pk=provider_id)
+    try:
+        endpoint = endpoint_of(reach(provider), provider.service, "")
+        return asyncio.run(_listed(endpoint))
+    except (KeyUnavailable, NotHere, NotReady) as error:
+        raise NoAnswer(str(error)) from error
+    except listing.ExchangeFailed as failed:
+        status = f"HTTP {failed.error.status}: " if failed.error.status else ""
+        hint = f" {failed.error.hint}" if failed.error.hint else ""
+        raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
+
+
+async def _listed(endpoint: Endpoint) -> tuple[str, ...]:
+    """Ask for the list within `LIST_SECONDS`, since a page waits for it."""
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            return await listing.list_models(endpoint)
+    except TimeoutError:
+        raise NoAnswer(f"It gave no list of models within {LIST_SECONDS:g} s; ask again, or name a model.") from None
+
+
+def add_models(provider_id: int, names: Iterable[str]) -> int:
+    """Adds those that are not there yet, with the workarounds known for their names; returns how many. A simulated
+    provider has its personas and nothing else."""
+    provider = Provider.objects.get(pk=provider_id)
+    typed = (plain(name) for name in names)
+    wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
+    known = set(provider.models.values_list("name", flat=True))
+    personas = personas_of(provider) if provider.kind == Provider.Kind.SIMULATED else None
+    missing = [name for name in wanted if name not in known]
+    fresh = [
+        personas[name] if personas else _model(provider, name)
+        for name in missing
+        if personas is None or name in personas
+    ]
+    return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))
+
+
+def _model(provider: Provider, name: str) -> Model:
+    return Model(
+        provider=provider,
+        name=name,
+        canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
+        workarounds=list(model_workarounds(name)),
+        mixed_upstreams=name.endswith(":nitro"),
+    )
+
+
+def _has_key(provider: Provider) -> bool:
+    try:
+        return bool(endpoint_key(provider))
+    except KeyUnavailable:
+        return False
+
+
+def _check(wish: Connection, provider: Provider) -> None:
+    secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
+    kind = [("template", _kind_trouble(wish, provider)), ("wire", _wire_trouble(wish, provider))]
+    known = provider_secrets(provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _hidden(wish))))
+    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish, known)]
+    if errors := {name: [sentence] for name, sentence in troubles if sentence}:
+        raise ConnectRefused(errors)
+
+
+def _hidden(wish: Connection) -> tuple[object, ...]:
+    return tuple(wish.headers[name] for name in secret_names(wish.headers))
+
+
+def _kind_trouble(wish: Connection, provider: Provider) -> str:
+    if provider.pk is None or (wish.template == SIMULATED) == (provider.kind == Provider.Kind.SIMULATED):
+        return ""
+    return "What is simulated stays so, and nothing else becomes simulated: connect another provider instead."
+
+
+def _wire_trouble(wish: Connection, provider: Provider) -> str:
+    fixed = provider.kind == Provider.Kind.SIMULATED and provider.pk is not None and wish.wire != provider.wire
+    if not fixed or not provider.models.exists():
+        return ""
+    return "Its personas are named for the API that they speak: connect another simulated provider for the other."
+
+
+def _name_trouble(name: str, other_than: int | None) -> str:
+    if not 0 < len(name) <= 80:
+        return "A provider needs a name of at most 80 characters."
+    taken = Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists()
+    return f"There is a provider named {name} already." if taken else ""
+
+
+def _key_trouble(wish: Connection, provider: Provider) -> str:
+    """A stored key goes to the host it was entered for and to no other."""
+    kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
+    if not kept or not _leads_elsewhere(wish, provider):
+        return ""
+    return "The address leads to another host: enter the key for it, or choose to remove the stored key."
+
+
+def _header_trouble(wish: Connection, provider: Provider) -> str:
+    if not all(isinstance(value, str) for value in wish.headers.values()):
+        return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
+    kept = kept_names(provider, wish.headers, wish.remove_headers)
+    if (secret := ", ".join(secret_names(kept))) and _leads_elsewhere(wish, provider):
+        return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
+    changed = wish.headers or wish.remove_headers
+    return _why_unreadable(provider) if kept and changed else ""
+
+
+def _why_unreadable(provider: Provider) -> str:
+    try:
+        endpoint_headers(provider)
+    except KeyUnavailable as error:
+        return str(error)
+    return ""
+
+
+def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
+    return not address_trouble(wish.base_url) and not same_place(provider.base_url, wish.base_url)
+
+
+def _troubles(wish: Connection, held: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """A sentence by field, "" where nothing is wrong."""
+    simulated = wish.template == SIMULATED
+    yield "base_url", "" if simulated else address_trouble(wish.base_url, held) or in_disguise(wish.base_url)
+    yield "api_prefix", prefix_trouble(wish.api_prefix, held)
+    known = simulated or not wish.template or wish.template in all_templates()
+    yield "template", "" if known else f"There is no template {wish.template}."
+    yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
+    reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
+    yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
+    yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
+    at_once = 1 <= wish.concurrency <= 1000
+    yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
+
+
+def _fill(provider: Provider, wish: Connection) -> Provider:
+    provider.name = wish.name.strip()
+    provider.template = wish.template
+    provider.wire = wish.wire
+    provider.base_url = wish.base_url.strip().rstrip("/")
+    if wish.template == SIMULATED:
+        provider.kind, provider.service, provider.base_url = Provider.Kind.SIMULATED, SERVICE, ""
+    elif provider.kind in _KINDS.values():
+        provider.kind = _KINDS[wish.wire]
+    provider.api_prefix = wish.api_prefix.strip()
+    provider.option_defaults = wish.option_defaults
+    provider.connect_seconds = wish.connect_seconds
+    provider.read_seconds = wish.read_seconds
+    provider.max_attempts = wish.max_attempts
+    provider.concurrency = wish.concurrency
+    provider.paused_reason = ""
+    _fill_key(provider, wish)
+    change_headers(provider, wish.headers, wish.remove_headers)
+    provider.save()
+    return provider
+
+
+def _fill_key(provider: Provider, wish: Connection) -> None:
+    if key := wish.key.strip():
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
+    elif variable := wish.key_env.strip():
+        provider.key_source, provider.key_env = Provider.KeySource.ENVIRONMENT, variable
+        provider.key_encrypted = None
+    elif wish.remove_key or provider.key_encrypted is None:
+        provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.NONE, None, ""

@@ -1,0 +1,219 @@
+"""Probing a model: a row that says what is wanted, a worker that asks the endpoint, every answer stored as it comes.
+
+The row is the truth: a probe whose worker is gone is queued again when its lease is over, and what was sent before
+stays visible, as sent."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from django.conf import settings
+from django.db import transaction
+
+from toolbench.lab.confirmation import FREE_KINDS, check_agreed
+from toolbench.lab.credentials.keys import KeyUnavailable
+from toolbench.lab.endpoints.probe_storage import ClaimedProbe, ProbeLost, claim, finish, give_back, renew, store
+from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
+from toolbench.lab.worker.background_jobs import keep_running
+from toolbench.lab.worker.claims import has_room
+from toolbench.lab.worker.database_thread import AWAY, DatabaseThread, is_away
+from toolbench.lab.worker.job_failures import count_failure
+from toolbench.lab.worker.local_server_checks import LocalServer
+from toolbench.lab.worker.notify import wake_probes
+from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach, server_of
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.probing.checks import ProbeCheck
+from toolbench.providers.probing.conformance import MOST_REQUESTS, probe_conformance, probe_first_use
+from toolbench.providers.probing.prober import Prober
+from toolbench.providers.recording import ExchangeStep
+
+logger = logging.getLogger(__name__)
+
+SLOT_SECONDS = 0.2  # between two looks for a free slot
+MAX_EXECUTIONS = 20  # of a probe whose local server dies each time: it may be what kills the server
+LONGEST_ANSWER = 60.0  # seconds that one conversation of a probe may take
+OPEN = (Probe.State.QUEUED, Probe.State.RUNNING)
+
+
+class Stopping(Exception):
+    """The worker is asked to stop, or the local server has died; the probe is queued again."""
+
+
+def ask_probe(model: Model, kind: str, *, why: str = "") -> Probe:
+    """The open probe of this kind, or a new one that a worker will take up. Returns at once."""
+    there = Probe.objects.filter(model=model, kind=kind, state__in=OPEN).first()
+    if there is not None:
+        return there
+    probe = Probe.objects.create(
+        model=model,
+        provider_id=model.provider_id,
+        model_name=model.name,
+        provider_name=model.provider.name,
+        kind=kind,
+        why=why[:200],
+    )
+    transaction.on_commit(lambda: wake_probes([probe.pk]))
+    return probe
+
+
+def ask_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
+    """A conformance probe of every model of the provider, as `ask_probe` does it; they are worked one after the other.
+    Raises ConfirmationNeeded when they may send more paid requests than are sent without asking, and more than the
+    `agreed` number, and Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
+    paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MOST_REQUESTS}
+    check_agreed(paid, agreed)
+    with transaction.atomic():
+        return [
+            ask_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models
+        ]
+
+
+def waiting_probes(provider_id: int) -> list[int]:
+    """The probes of this provider that no worker has taken up yet."""
+    queued = Probe.objects.filter(provider_id=provider_id, state=Probe.State.QUEUED)
+    return list(queued.order_by("pk").values_list("pk", flat=True))
+
+
+def work_probe(
+    probe_id: int, stopping: Callable[[], bool] = lambda: False, *, on_finished: Callable[[int], object]
+) -> bool:
+    """Carry out a queued probe, unless another of its provider is under way.
+
+    Call it in a thread without an event loop.
+
+    Args:
+        stopping: whether the worker is asked to stop; the probe is then queued again.
+        on_finished: called with the model's id when the probe is done or queued again.
+
+    Returns:
+        Whether this call carried it out.
+    """
+    claimed = claim(probe_id)
+    if claimed is None:
+        return False
+    try:
+        asyncio.run(_Work(claimed, *_reached(claimed), stopping).work())
+    except (NotHere, Stopping):
+        give_back(claimed)
+    except (NotReady, KeyUnavailable) as error:
+        finish(claimed, [], sentence=str(error))
+    except ProbeLost:
+        logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
+    except Exception as error:
+        if is_away(error):
+            raise  # the sweep queues it again when its lease is over
+        logger.exception("Probe %s failed within Toolbench itself", probe_id)
+        finish(claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+    on_finished(claimed.model_id)
+    wake_probes(_next_waiting(probe_id))
+    return True
+
+
+def _next_waiting(than: int) -> list[int]:
+    """The next probe of every provider, those first that a run waits for."""
+    queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=than)
+    first = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
+    return list(first.values_list("pk", flat=True))
+
+
+def _reached(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
+    """Return the endpoint, and the local server that it is. Raises Stopping for one that has died under this probe and
+    is not back yet, NotHere, NotReady, KeyUnavailable."""
+    model = Model.objects.select_related("provider").get(pk=claimed.model_id)
+    to = reach(model.provider)
+    try:
+        endpoint = endpoint_of(to, model.provider.service, model.name)
+    except NotReady as error:
+        if 1 < claimed.execution < MAX_EXECUTIONS:
+            raise Stopping from error
+        raise
+    limits = replace(endpoint.timeouts, read=min(endpoint.timeouts.read, LONGEST_ANSWER), deadline=LONGEST_ANSWER)
+    return replace(endpoint, timeouts=limits), server_of(to, model.provider.service)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One probe under way. What was heard waits in `_heard` until the check it belongs to is over."""
+
+    claimed: ClaimedProbe
+    endpoint: Endpoint
+    address: ServiceAddress | None
+    stopping: Callable[[], bool]
+    _database: DatabaseThread = field(default_factory=DatabaseThread)
+    _heard: list[tuple[str, ExchangeStep]] = field(default_factory=list)
+    _last: ExchangeStep | None = None
+    _server: LocalServer | None = None
+    _checks: list[ProbeCheck] = field(default_factory=list)
+    _lost: bool = False
+
+    async def work(self) -> None:
+        try:
+            async with Door() as door, self._beating():
+                if self.address is not None:
+                    self._server = LocalServer(self.address, self.endpoint, door, self._database)
+                await self._room()
+                word = f"kestrel-{secrets.randbelow(9000) + 1000}"
+                prober = Prober(self.endpoint, door, self._note, self._permit, time.perf_counter, word)
+                full = self.claimed.kind == Probe.Kind.CONFORMANCE
+                async for check in probe_conformance(prober) if full else probe_first_use(prober):
+                    await self._check_server()
+                    self._checks.append(check)
+                    await self._store()
+            address = self.endpoint.url("")
+            await self._database.run(finish, self.claimed, self._checks, exchanges=prober.exchanges, address=address)
+        finally:
+            await self._database.close()
+
+    async def _room(self) -> None:
+        """Waits for the provider's limit to leave a slot; no trial is claimed for it meanwhile."""
+        await self._permit()
+        while not await self._database.run(has_room, self.claimed.provider_id):
+            await asyncio.sleep(SLOT_SECONDS)
+            await self._permit()
+
+    async def _store(self) -> None:
+        heard, self._heard = self._heard, []
+        await self._database.run(store, self.claimed, heard, self._checks)
+
+    def _note(self, check: str, step: ExchangeStep) -> None:
+        self._heard.append((check, step))
+        self._last = step
+
+    async def _permit(self) -> None:
+        if self._lost:
+            raise ProbeLost
+        if self.stopping():
+            raise Stopping
+        await self._check_server()
+
+    async def _check_server(self) -> None:
+        again = self.claimed.execution < MAX_EXECUTIONS
+        if again and self._server and self._last and await self._server.lost([self._last]):
+            raise Stopping
+
+    async def _failed(self, job: str, error: Exception) -> None:
+        with suppress(*AWAY):
+            await self._database.run(count_failure, job, error, self.claimed.provider_id)
+
+    @asynccontextmanager
+    async def _beating(self) -> AsyncIterator[None]:
+        """Keeps the lease while an answer is awaited."""
+
+        async def beat() -> None:
+            while not self._lost:
+                await asyncio.sleep(settings.HEARTBEAT_SECONDS)
+                with suppress(*AWAY):
+                    self._lost = not await self._database.run(renew, self.claimed)
+
+        task = asyncio.create_task(keep_running("renewing the lease of a probe", beat, self._failed))
+        try:
+            yield
+        finally:
+            task.cancel()

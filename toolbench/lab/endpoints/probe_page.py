@@ -1,0 +1,97 @@
+"""What the page of one probe reads: how far it is, what each check found, and the bytes behind it."""
+
+from dataclasses import dataclass
+
+from django.db.models import Sum
+
+from toolbench.engine.capabilities.proposing import Proposal, propose
+from toolbench.lab.credentials.provider_secrets import environment_secrets
+from toolbench.lab.endpoints.capabilities import learned_by
+from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.traces.code_view import Code, code_of
+from toolbench.lab.whole_numbers import whole_number
+from toolbench.providers.address_keys import mask_address
+from toolbench.providers.probing.conformance import QUESTIONS, TITLES
+
+MARKS = {"passed": "pass", "failed": "fail", "unknown": "na"}
+FIRST_USE_CHECKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """`mark` is an outcome's; `exchanges` are the numbers of its evidence."""
+
+    title: str
+    mark: str
+    word: str
+    sentence: str
+    exchanges: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One exchange with its bytes laid out."""
+
+    exchange: ProbeExchange
+    request: Code
+    response: Code
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePage:
+    """`tokens` and `cost` are of all executions: what a lost worker sent was sent too."""
+
+    probe: Probe
+    checks: tuple[CheckLine, ...]
+    total: int
+    requests: int
+    tokens: int
+    cost: float | None
+    proposal: Proposal
+    shown: Shown | None
+
+    @property
+    def address(self) -> str:
+        """Where it was asked, with stars for what may be a key in a row of an earlier version."""
+        return mask_address(self.probe.base_url, environment_secrets())
+
+    @property
+    def live(self) -> bool:
+        return self.probe.state != Probe.State.DONE
+
+
+def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
+    """`exchange` is the number of the one to show. Raises Probe.DoesNotExist."""
+    probe = Probe.objects.select_related("model", "provider").get(pk=probe_id)
+    sent = probe.exchanges.aggregate(read=Sum("input_tokens"), written=Sum("output_tokens"), cost=Sum("cost"))
+    full = probe.kind == Probe.Kind.CONFORMANCE
+    return ProbePage(
+        probe=probe,
+        checks=tuple(_line(check) for check in probe.checks),
+        total=len(QUESTIONS) if full else FIRST_USE_CHECKS,
+        requests=probe.exchanges.count(),
+        tokens=(sent["read"] or 0) + (sent["written"] or 0),
+        cost=sent["cost"],
+        proposal=propose(learned_by(probe)),
+        shown=_shown(probe, exchange),
+    )
+
+
+def _line(check: dict[str, object]) -> CheckLine:
+    slug, outcome = str(check["slug"]), str(check["outcome"])
+    numbers = check.get("exchanges")
+    return CheckLine(
+        title=TITLES.get(slug, slug),
+        mark=MARKS.get(outcome, "na"),
+        word="could not be told" if outcome == "unknown" else outcome,
+        sentence=str(check["sentence"]),
+        exchanges=tuple(numbers) if isinstance(numbers, list) else (),
+    )
+
+
+def _shown(probe: Probe, number: str) -> Shown | None:
+    ordinal = whole_number(number)
+    found = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
+    if found is None:
+        return None
+    return Shown(found, code_of(bytes(found.request)), code_of(bytes(found.response)))

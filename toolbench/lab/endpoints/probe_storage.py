@@ -1,0 +1,164 @@
+"""Claiming probes and writing what they found, every write fenced by the lease. Times are the database's."""
+
+import hashlib
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from toolbench.engine.bounds import bounded_cost, bounded_count
+from toolbench.engine.events import ExchangeError
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.worker.claims import hold_slots
+from toolbench.providers.address_keys import mask_address
+from toolbench.providers.probing.checks import ProbeCheck, learned
+from toolbench.providers.recording import ExchangeStep
+
+_CLAIM = """
+UPDATE lab_probe AS probe SET state = 'running', execution = execution + 1, lease = gen_random_uuid(), checks = '[]',
+    lease_until = clock_timestamp() + make_interval(secs => %s), worker = %s, started_at = clock_timestamp()
+WHERE id = %s AND state = 'queued' AND NOT EXISTS (
+    SELECT 1 FROM lab_probe AS other WHERE other.provider_id = probe.provider_id AND other.state = 'running')
+RETURNING id, model_id, provider_id, kind, execution, lease
+"""
+_RENEW = """
+UPDATE lab_probe SET lease_until = clock_timestamp() + make_interval(secs => %s)
+WHERE id = %s AND lease = %s AND state = 'running'
+"""
+_EXPIRE = """
+UPDATE lab_probe SET state = 'queued', lease = NULL, lease_until = NULL
+WHERE state = 'running' AND lease_until < clock_timestamp()
+"""
+
+
+class ProbeLost(Exception):
+    """Another worker has the probe now, or it is gone; nothing more is written of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedProbe:
+    """A probe that is ours as long as its lease."""
+
+    id: int
+    model_id: int
+    provider_id: int
+    kind: str
+    execution: int
+    lease: UUID
+
+
+def claim(probe_id: int) -> ClaimedProbe | None:
+    """None when it is not waiting, or another of its provider is under way. From now on it counts among what is in
+    flight at the provider."""
+    provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
+    if provider is None:
+        return None
+    with transaction.atomic(), connection.cursor() as cursor:
+        hold_slots(provider)
+        cursor.execute(_CLAIM, [settings.LEASE_SECONDS, f"{socket.gethostname()}:{os.getpid()}", probe_id])
+        row = cursor.fetchone()
+    return ClaimedProbe(*row) if row else None
+
+
+def renew(claimed: ClaimedProbe) -> bool:
+    """False when the lease is no longer ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RENEW, [settings.LEASE_SECONDS, claimed.id, claimed.lease])
+        return bool(cursor.rowcount)
+
+
+def store(claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]) -> None:
+    """Raises ProbeLost."""
+    with transaction.atomic():
+        _write(claimed, checks=[_plain(check) for check in checks])
+        ProbeExchange.objects.bulk_create(_exchange(claimed, slug, step) for slug, step in heard)
+
+
+def finish(
+    claimed: ClaimedProbe,
+    checks: Sequence[ProbeCheck],
+    *,
+    exchanges: Sequence[ExchangeStep] = (),
+    address: str = "",
+    sentence: str = "",
+) -> None:
+    """Ends the probe with what all checks show. Without checks it could not be asked at all, and `sentence` says why;
+    what was stored of it before stays."""
+    first = exchanges[0] if exchanges else None
+    tools = next((check for check in checks if check.slug == "tools"), None)
+    fields: dict[str, Any] = {"checks": [_plain(check) for check in checks]} if checks else {}
+    _write(
+        claimed,
+        **fields,
+        state=Probe.State.DONE,
+        finished_at=Now(),
+        lease=None,
+        lease_until=None,
+        ok=tools is not None and tools.outcome != "unknown",
+        error=_code(first.error if first else None, tools),
+        sentence=column_text(tools.sentence if tools else sentence, 4000),
+        latency_ms=first.duration_ms if first else None,
+        raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
+        learned=learned(checks).known(),
+        base_url=column_text(mask_address(address), 300),
+        engine_version=engine_version(),
+    )
+
+
+def give_back(claimed: ClaimedProbe) -> None:
+    """Queues it again; nothing where the lease is lost."""
+    Probe.objects.filter(pk=claimed.id, lease=claimed.lease).update(
+        state=Probe.State.QUEUED, lease=None, lease_until=None
+    )
+
+
+def queue_lost() -> tuple[int, ...]:
+    """Queues probes whose worker is gone; the ids of all that wait for one."""
+    with connection.cursor() as cursor:
+        cursor.execute(_EXPIRE)
+    return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))
+
+
+def _write(claimed: ClaimedProbe, **fields: Any) -> None:
+    held = Probe.objects.filter(pk=claimed.id, lease=claimed.lease, state=Probe.State.RUNNING)
+    if not held.update(**fields):
+        raise ProbeLost
+
+
+def _code(error: ExchangeError | None, tools: ProbeCheck | None) -> str:
+    return error.code[:60] if error and tools and tools.outcome == "unknown" else ""
+
+
+def _plain(check: ProbeCheck) -> dict[str, Any]:
+    plain = asdict(check)
+    return {**plain, "sentence": column_text(check.sentence, 2000)}
+
+
+def _exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:
+    usage = step.turn_read.usage if step.turn_read else None
+    return ProbeExchange(
+        probe_id=claimed.id,
+        execution=claimed.execution,
+        ordinal=step.ordinal,
+        check_slug=slug,
+        url=column_text(step.url, 400),
+        status=step.status,
+        error_code=step.error.code[:60] if step.error else "",
+        duration_ms=step.duration_ms,
+        streamed=step.request.stream,
+        body_cut=step.body_cut,
+        masked=step.masked,
+        input_tokens=bounded_count(usage.input_tokens) if usage else None,
+        output_tokens=bounded_count(usage.output_tokens) if usage else None,
+        cost=bounded_cost(usage.cost) if usage else None,
+        request=step.request_body,
+        response=step.response_body,
+    )

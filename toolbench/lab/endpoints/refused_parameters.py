@@ -1,0 +1,62 @@
+"""Parameters that runs found to be refused by a model's endpoint, offered as a setting of the model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils.text import slugify
+
+from toolbench.engine.policy.optional_parameters import differs_without
+from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
+from toolbench.lab.models import Model, Preset, RefusedParameter
+
+KEY = "left_out_parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A parameter to leave out: what the endpoint said in the newest run that learnt it."""
+
+    name: str
+    why: str
+    differs: str
+    run_id: int
+
+
+def get_offers(model: Model) -> tuple[Offer, ...]:
+    """Return what runs have learnt and the model's workarounds do not say yet. Two queries."""
+    rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
+    found = {row.name: Offer(row.name, row.why, differs_without(row.name), row.run_id) for row in rows.order_by("pk")}
+    if not found:
+        return ()
+    presets = Preset.objects.filter(name__in=model.workarounds).values_list("patch", flat=True)
+    taken = {name for patch in presets for name in _left_out(patch)}
+    return tuple(offer for name, offer in found.items() if name not in taken)
+
+
+@transaction.atomic
+def take_up(model_id: int) -> Preset:
+    """Leave out all that is offered: in strategy production, from the next launch on; runs keep what they froze.
+
+    Raises:
+        NothingToAdopt: nothing is offered.
+        Model.DoesNotExist: there is no such model.
+    """
+    model = Model.objects.select_for_update().get(pk=model_id)
+    offers = get_offers(model)
+    if not offers:
+        raise NothingToAdopt("No run has found a parameter that this endpoint refuses, or all are left out already.")
+    preset, _ = Preset.objects.select_for_update().get_or_create(name=f"left-out-{slugify(model.name)[:50]}-{model.pk}")
+    names = dict.fromkeys((*_left_out(preset.patch), *(offer.name for offer in offers)))
+    runs = ", ".join(str(run) for run in sorted({offer.run_id for offer in offers}))
+    preset.patch = {KEY: list(names)}
+    preset.description = f"Parameters that the endpoint of {model.name} refused; the last ones in run {runs}."
+    preset.save()
+    model.workarounds = list(dict.fromkeys([*model.workarounds, preset.name]))
+    model.save(update_fields=["workarounds"])
+    return preset
+
+
+def _left_out(patch: Any) -> tuple[str, ...]:
+    names = patch.get(KEY) if isinstance(patch, dict) else None
+    return tuple(names) if isinstance(names, list) else ()

@@ -1,0 +1,152 @@
+"""What the set-up pages read: providers, models, presets and sampling profiles."""
+
+import json
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import groupby
+
+from django.db.models import Count, Q
+
+from toolbench.engine.policy.presets import preset_description
+from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.endpoints.capabilities import get_effective
+from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.urls import shown_address
+from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLine:
+    """`state` is an outcome mark, `says` its words. Whether a key is right is only known when it is used."""
+
+    provider: Provider
+    key: str
+    state: str
+    says: str
+    models: int
+    runs: int = 0
+
+    @property
+    def address(self) -> str:
+        """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
+        return shown_address(self.provider.base_url, provider_secrets(self.provider)) or self.provider.service
+
+    @property
+    def own(self) -> bool:
+        """Connected by a person, so it can be edited and deleted; the rest comes with Toolbench."""
+        return not self.provider.service or self.provider.template == SIMULATED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLine:
+    """`constraint` is the one that the method constrained would use, "" where none is known to hold."""
+
+    model: Model
+    constraint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    provider: Provider
+    models: tuple[ModelLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PresetLine:
+    name: str
+    description: str
+    patch: str
+    builtin: bool
+    used_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    name: str
+    applies_to: str
+    options: tuple[tuple[str, str], ...]
+    tags: tuple[str, ...]
+    models: int  # that it applies to
+
+
+def get_providers() -> tuple[ProviderLine, ...]:
+    """Two queries."""
+    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    live = Count("models", filter=Q(models__retired=False))
+    return tuple(_provider(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live))
+
+
+def get_provider(provider_id: int) -> ProviderLine:
+    """Three queries. Raises Provider.DoesNotExist."""
+    provider = Provider.objects.get(pk=provider_id)
+    ready = set(ServiceAddress.objects.values_list("name", flat=True))
+    counted = provider.models.filter(retired=False).count()
+    runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
+    return replace(_provider(provider, ready, counted), runs=runs)
+
+
+def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
+    state, says = _state(provider, ready, models)
+    key = {
+        Provider.KeySource.ENVIRONMENT: provider.key_env,
+        Provider.KeySource.STORED: "stored, encrypted",
+    }.get(Provider.KeySource(provider.key_source), "none needed")
+    return ProviderLine(provider=provider, key=key, state=state, says=says, models=models)
+
+
+def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
+    try:
+        endpoint_key(provider)
+        endpoint_headers(provider)
+    except KeyUnavailable as error:
+        return "infra", str(error)
+    if provider.paused_reason:
+        return "infra", provider.paused_reason
+    if provider.service:
+        return ("pass", "answers") if provider.service in ready else ("na", "not running")
+    return ("pass", "ready to be asked") if models else ("na", "no model chosen yet")
+
+
+def get_models(search: str = "") -> tuple[ModelGroup, ...]:
+    """Three queries."""
+    rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
+    found = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
+    known = get_effective(found)
+    lines = [ModelLine(model, (known[model.pk].capabilities.constrained or ("",))[0]) for model in found]
+    grouped = groupby(lines, key=lambda line: line.model.provider)
+    return tuple(ModelGroup(provider, tuple(models)) for provider, models in grouped)
+
+
+def get_presets() -> tuple[PresetLine, ...]:
+    """Two queries."""
+    users: dict[str, list[str]] = {}
+    for name, workarounds in Model.objects.values_list("name", "workarounds"):
+        for preset in workarounds:
+            users.setdefault(preset, []).append(name)
+    return tuple(
+        PresetLine(
+            name=preset.name,
+            description=preset.description or (preset_description(preset.name) if preset.builtin else ""),
+            patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
+            builtin=preset.builtin,
+            used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),
+        )
+        for preset in Preset.objects.all()
+    )
+
+
+def get_profiles() -> tuple[ProfileLine, ...]:
+    """Two queries."""
+    names = list(Model.objects.values_list("name", flat=True))
+    return tuple(_profile(profile, names) for profile in SamplingProfile.objects.all())
+
+
+def _profile(profile: SamplingProfile, names: list[str]) -> ProfileLine:
+    return ProfileLine(
+        name=profile.name,
+        applies_to=profile.applies_to,
+        options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),
+        tags=tuple(profile.tags),
+        models=sum(fnmatchcase(name, profile.applies_to) for name in names),
+    )

@@ -1,0 +1,145 @@
+"""The figures of a bundle: computed from the cells that are in it, never from those left out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.interchange.bundle.selection import Chosen
+from toolbench.lab.interchange.report.rates import rate_json, rates_of
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
+from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.times import MIN_ANSWERS_OF_OLD_P95, Times, cell_times, merged, times_json
+from toolbench.lab.models import Cell, Provider, RunConfig
+from toolbench.lab.runs.sequential_stopping import DECIDED
+
+MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
+TIMES = (
+    "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of trials with an answer, without queue, "
+    "and its distribution-free 95 % bounds; null for a bound that is open."
+)
+_AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    scenario: str
+    control: bool
+    tally: Tally
+    answered: Rate
+    delivered: Rate
+    times: Times
+    decided: str  # what ended it, in words; "" where the number of trials was fixed
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLine:
+    """One configuration on one group of scenarios; `group` is "" where there is one only. `tally` sums the tool
+    scenarios; the controls where there is nothing else."""
+
+    config: RunConfig
+    group: str
+    rows: tuple[Cell, ...]
+    tally: Tally
+    answered: Rate
+    delivered: Rate
+    control: Rate
+    times: Times  # of the same cells as `tally`
+    cells: tuple[CellLine, ...]
+
+
+def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
+    times = cell_times(chosen.cells)
+    return tuple(_line(*one, times) for one in in_configs_and_groups(chosen.configs, chosen.cells))
+
+
+def _line(config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[int, Times]) -> ConfigLine:
+    control = tally(cell for cell in cells if cell.control)
+    tools = tally(cell for cell in cells if not cell.control)
+    main = tools if tools.cells else control
+    lines = tuple(_cell(cell, times[cell.pk]) for cell in cells)
+    return ConfigLine(
+        config=config,
+        group=group,
+        rows=tuple(cells),
+        tally=main,
+        answered=main.given_an_answer(),
+        delivered=main.delivered(),
+        control=control.given_an_answer(),
+        times=merged(line.times for line in lines if line.control != bool(tools.cells)),
+        cells=lines,
+    )
+
+
+def _cell(cell: Cell, times: Times) -> CellLine:
+    counts = tally([cell])
+    return CellLine(
+        scenario=cell.scenario,
+        control=cell.control,
+        tally=counts,
+        answered=counts.given_an_answer(),
+        delivered=counts.delivered(),
+        times=times,
+        decided=DECIDED.get(cell.decided, ""),
+    )
+
+
+def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
+    """A row per configuration and group of scenarios: k of n with interval, tool scenarios and controls apart."""
+    rows = [
+        {
+            **{name: getattr(line.config, name) for name in (*_AXES, "stream", "tool_use_mode", "policy_hash")},
+            "scenarios": line.group,
+            "success_given_an_answer": rate_json(line.answered),
+            "delivered_success": rate_json(line.delivered),
+            "control": rate_json(line.control),
+            **times_json(line.times),
+        }
+        for line in lines
+    ]
+    return {"meaning": MEANING, "rows": rows}
+
+
+def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
+    """Every cell with its counts, both rates, distinct answers and times."""
+    return {
+        "meaning": MEANING,
+        "p95": f"null below {MIN_ANSWERS_OF_OLD_P95} answers",
+        "times": TIMES,
+        "configurations": [
+            {
+                "configuration": str(line.config),
+                "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
+                "scenarios": line.group,
+                **rates_of(line.rows).plain(),
+                **times_json(line.times),
+            }
+            for line in lines
+        ],
+        "cells": [_cell_json(line.config, cell) for line in lines for cell in line.cells],
+    }
+
+
+def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
+    counts, p50, p95 = cell.tally, cell.times.p50, cell.times.p95
+    sums = ("requests", "retries", "input_tokens", "output_tokens")
+    return {
+        "configuration": str(config),
+        "simulated": config.provider_kind == Provider.Kind.SIMULATED,
+        "scenario": cell.scenario,
+        "control": cell.control,
+        "outcomes": {name: count for name, count in counts.dots.items() if count},
+        "success_given_an_answer": rate_json(cell.answered),
+        "delivered_success": rate_json(cell.delivered),
+        "distinct_answers": counts.distinct,
+        "decided": cell.decided,
+        "interval_withheld": cell.answered.withheld,
+        "added_by_hand": counts.added_by_hand,
+        "measured_while_saturated": counts.saturated,
+        **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
+        "refused_and_sent_again": counts.plain_retries,
+        "cost": counts.cost,
+        "p50_ms": p50 and p50.value,
+        "p95_ms": p95.value if p95 and p95.n >= MIN_ANSWERS_OF_OLD_P95 else None,
+        **times_json(cell.times),
+    }

@@ -1,0 +1,171 @@
+"""Histories of other programs: imported whole or not at all, counted by path, never mixed with what was tried here."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from django.db import DataError, connection, transaction
+from django.db.models import Count, Min
+
+from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import pool
+from toolbench.lab.credentials.known_secrets import known_secrets
+from toolbench.lab.interchange.history.lines import HistoryRefused, TurnLine, read_lines
+from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
+from toolbench.lab.models import History, HistoryTurn
+from toolbench.lab.traces.step_facts import column_text
+from toolbench.providers.masking import Masker
+
+MOST_BYTES = 256 << 20
+MOST_ERRORS = 20
+_ROWS = 1000  # per INSERT
+_TEXT = 200  # characters of an error or a snippet that are kept
+_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
+# A turn that names no conversation is one of its own.
+_COUNTS = """
+SELECT {key}, sum(turns)::bigint AS turns, count(*) FILTER (WHERE named) AS conversations,
+    sum(retried)::bigint AS retried, sum(unprobed)::bigint AS unprobed,
+    count(*) FILTER (WHERE called > 0) AS faulty_m, sum(faulty) AS faulty_k, sum(called) AS faulty_n,
+    sum(faulty * faulty) AS faulty_kk, sum(faulty * called) AS faulty_kn, sum(called * called) AS faulty_nn,
+    count(*) FILTER (WHERE told > 0) AS good_m, sum(good) AS good_k, sum(told) AS good_n,
+    sum(good * good) AS good_kk, sum(good * told) AS good_kn, sum(told * told) AS good_nn
+FROM (
+    SELECT {key}, conversation <> '' AS named, count(*) AS turns, sum(retries) AS retried,
+        count(*) FILTER (WHERE probe_ok = false) AS unprobed, count(*) FILTER (WHERE called) AS called,
+        count(*) FILTER (WHERE parse_error <> '') AS faulty, count(ok) AS told, count(*) FILTER (WHERE ok) AS good
+    FROM lab_historyturn WHERE history_id = %s
+    GROUP BY {key}, conversation, CASE WHEN conversation = '' THEN line END
+) AS talks GROUP BY {key} ORDER BY {key}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PathLine:
+    """One model, prompt version and path. `conversations` that their turns name. `parse_errors` is turns with a parse
+    error of turns that attempted a call; `succeeded` of the turns that say whether they did."""
+
+    model: str
+    prompt_version: str
+    path: str
+    turns: int
+    conversations: int
+    parse_errors: Rate
+    succeeded: Rate
+    retries: int
+    probes_failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    path: str
+    mode: str
+    error: str
+    count: int
+    line: int
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    history: History
+    by_path: tuple[PathLine, ...]
+    lines: tuple[PathLine, ...]
+    errors: tuple[ErrorLine, ...]
+
+
+def import_history(file: IO[bytes], name: str) -> History:
+    """Raises HistoryRefused; then nothing is kept. The same file is imported once."""
+    raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise HistoryRefused(f"The history has more than {MOST_BYTES:,} bytes: split it. Nothing was imported.")
+    sha256 = hashlib.sha256(raw).hexdigest()
+    if known := History.objects.filter(sha256=sha256).first():
+        raise HistoryRefused(f"The same file was imported already, as history {known.pk}. Nothing was imported.")
+    turns = read_lines(raw.splitlines())
+    masker = known_secrets().masker
+    try:
+        with transaction.atomic():
+            history = History.objects.create(
+                name=column_text(masker.mask_text(name), 200), sha256=sha256, turn_count=len(turns)
+            )
+            rows = (HistoryTurn(history=history, line=line, **_columns(turn, masker)) for line, turn in turns)
+            HistoryTurn.objects.bulk_create(rows, batch_size=_ROWS)
+    except (DataError, ValueError) as error:
+        raise HistoryRefused(f"A turn cannot be stored: {error}. Nothing was imported.") from error
+    return history
+
+
+def get_histories() -> tuple[History, ...]:
+    return tuple(History.objects.all()[:100])
+
+
+def get_history(history_id: int) -> HistoryPage:
+    """Four queries. Raises History.DoesNotExist."""
+    history = History.objects.get(pk=history_id)
+    paths = tuple(_line(row) for row in _counted(history, "path"))
+    lines = tuple(_line(row) for row in _counted(history, "model", "prompt_version", "path"))
+    return HistoryPage(history, paths, lines, _errors(history))
+
+
+def _columns(turn: TurnLine, masker: Masker) -> Mapping[str, Any]:
+    probe, error = turn.probe, turn.parse_error
+    columns = {
+        **turn.model_dump(exclude={"strategy", "probe", "parse_error"}),
+        "path": turn.strategy,
+        "probe_ok": probe.ok if probe else None,
+        "probe_error": _said(probe.error, masker) if probe else "",
+        "parse_mode": error.mode if error else "",
+        "parse_error": _said(error.error, masker) if error else "",
+        "snippet": _said(error.snippet, masker) if error else "",
+    }
+    return masker.mask_value(columns)
+
+
+def _said(text: str | None, masker: Masker) -> str:
+    """Masked before it is cut, so that no half of a secret is kept."""
+    return column_text(masker.mask_text(text or ""), _TEXT)
+
+
+def _counted(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
+    """Rows by the columns `key`, each with sums over its conversations. One query."""
+    names = ", ".join(key)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS.format(key=names), [history.pk])
+        columns = [column.name for column in cursor.description or ()]
+        yield from (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
+
+
+def _line(row: Mapping[str, Any]) -> PathLine:
+    return PathLine(
+        model=row.get("model", ""),
+        prompt_version=row.get("prompt_version", ""),
+        path=row["path"],
+        turns=row["turns"],
+        conversations=row["conversations"],
+        parse_errors=_rate([row[f"faulty_{name}"] for name in _SUMS]),
+        succeeded=_rate([row[f"good_{name}"] for name in _SUMS]),
+        retries=row["retried"],
+        probes_failed=row["unprobed"],
+    )
+
+
+def _rate(sums: Sequence[Any]) -> Rate:
+    """Turns of one conversation hang together: the interval is that of the independent turns they are worth."""
+    whole = Clustered(*(int(one or 0) for one in sums))
+    k, n = int(whole.k), int(whole.n)
+    if whole.design_effect == 1:
+        return rate_of(k, n)
+    return pooled_rate(k, n, replace(pool([Part(*whole.effective(), clustered=True)]), share=k / n))
+
+
+def _errors(history: History) -> tuple[ErrorLine, ...]:
+    """The most frequent, each with the first line that shows it."""
+    faulty = history.turns.exclude(parse_error="").order_by()
+    counted = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
+    rows = list(counted.order_by("-count", "first")[:MOST_ERRORS])
+    shown = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
+    return tuple(
+        ErrorLine(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], shown[r["first"]]) for r in rows
+    )

@@ -1,0 +1,209 @@
+"""Imports that take longer than a page can wait: a row of the replay queue each, done by a worker, which says how far
+it is. The file lies in the folder that all processes share until the import has ended."""
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO
+from urllib.parse import parse_qs, urlencode
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from toolbench.lab.interchange.import_run import import_run
+from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.models import Replay
+from toolbench.lab.replays.queue import LEASE, ReplayKind
+from toolbench.lab.worker.database_thread import AWAY, is_away
+from toolbench.lab.worker.notify import wake_replays
+
+_FOLDER = "imports"
+_TELL_SECONDS = 1.0
+_ORPHANED = timedelta(days=1)  # after it was written, a file without a row is nobody's
+_SHOWN = timedelta(days=1)  # since a refusal
+MOST_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
+
+
+class _LeaseLostError(Exception):
+    """Another worker has taken the import over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPage:
+    """An import that a worker does.
+
+    Attributes:
+        total: its trials; 0 until the file has been read once.
+        refused: why nothing was imported; "" otherwise.
+        run_id: the imported run; None until it is there.
+    """
+
+    row_id: int
+    asked_at: datetime
+    name: str
+    done: int
+    total: int
+    refused: str
+    run_id: int | None
+
+    @property
+    def waiting(self) -> bool:
+        return not self.refused and self.run_id is None
+
+
+def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
+    """Keep the file and ask a worker to import it."""
+    key = uuid4().hex
+    path = _path(key)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with path.open("xb") as kept:
+            path.chmod(0o600)
+            shutil.copyfileobj(file, kept)
+        with transaction.atomic():
+            query = urlencode({"file": key, "name": name[-200:]})  # its ending says what it is
+            row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
+            transaction.on_commit(lambda: wake_replays([row.pk]))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return row
+
+
+def get_import(row_id: int) -> ImportPage:
+    """Return how far the import is. Raises Replay.DoesNotExist."""
+    return _page_of(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
+
+
+def open_imports() -> tuple[ImportPage, ...]:
+    """Return the imports that wait, run, or were refused in the last day, the newest first. One query."""
+    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _SHOWN)
+    rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
+    return tuple(map(_page_of, rows.order_by("-pk")))
+
+
+def _page_of(row: Replay) -> ImportPage:
+    run_id = row.counts[0] if row.counts else None
+    return ImportPage(row.pk, row.asked_at, row.file_name, row.done, row.total, row.refused, run_id)
+
+
+def work_import(row: Replay, held: QuerySet[Replay]) -> None:
+    """Import the row's file in one transaction with the row's end.
+
+    Args:
+        held: the row as long as this worker has its lease.
+    """
+    path = _path_of(row)
+    try:
+        with path.open("rb") as file, _told(held) as progress, transaction.atomic():
+            owner = User.objects.filter(pk=row.scope_id).first()
+            run = import_run(file, row.file_name, owner=owner, progress=progress.tell, member_bytes=MOST_MEMBER_BYTES)
+            if not _end(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
+                raise _LeaseLostError
+    except _LeaseLostError:
+        return
+    except FileNotFoundError:
+        _end(held, refused="The file is gone: send it again. Nothing was imported.")
+    except ImportRefused as refused:
+        _end(held, refused=str(refused))
+    except Exception as error:
+        if not is_away(error):  # else the file stays for the worker that takes the row up again
+            _remove_file(row)
+        raise
+    _remove_file(row)
+
+
+def remove_orphaned_files() -> None:
+    """Delete the files of a day ago that no import needs: a process died before it could."""
+    files = _files_before(timezone.now() - _ORPHANED)
+    if files:  # read before the rows: a row is there within a day of its file
+        needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
+        for name in files.keys() - {_path_of(row).name for row in needed}:
+            files[name].unlink(missing_ok=True)
+
+
+def _files_before(moment: datetime) -> dict[str, Path]:
+    found = {}
+    for path in _path("").glob("*"):
+        with suppress(FileNotFoundError):  # an import has ended meanwhile
+            if path.stat().st_mtime < moment.timestamp():
+                found[path.name] = path
+    return found
+
+
+def _end(held: QuerySet[Replay], **columns: object) -> int:
+    return held.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
+
+
+def _path_of(row: Replay) -> Path:
+    return _path(parse_qs(row.query)["file"][0])
+
+
+def _remove_file(row: Replay) -> None:
+    _path_of(row).unlink(missing_ok=True)
+
+
+def _path(key: str) -> Path:
+    return Path(settings.VAR_DIR) / _FOLDER / key
+
+
+class _Progress:
+    """Writes how far an import is and renews its lease, on a connection of its own.
+
+    The import itself is one transaction, in which nobody else would see a progress."""
+
+    def __init__(self, held: QuerySet[Replay]) -> None:
+        self._held = held
+        self._figures: dict[str, int] = {}
+        self._lost = False
+        self.stopped = threading.Event()
+
+    def tell(self, done: int, total: int) -> None:
+        """Note the figures. Raises _LeaseLostError."""
+        self._figures = {"done": done, "total": total}
+        if self._lost:
+            raise _LeaseLostError
+
+    def write_until_stopped(self) -> None:
+        try:
+            while not self.stopped.wait(_TELL_SECONDS):
+                self._write()
+        finally:
+            connections.close_all()
+
+    def _write(self) -> None:
+        try:
+            self._lost = not self._held.all().update(lease_until=Now() + LEASE, **self._figures)
+        except AWAY:
+            connections.close_all()  # the import meets the same; the next second tries a new connection
+
+
+@contextmanager
+def _told(held: QuerySet[Replay]) -> Iterator[_Progress]:
+    progress = _Progress(held)
+    thread = threading.Thread(target=progress.write_until_stopped, name="import progress", daemon=True)
+    thread.start()
+    try:
+        yield progress
+    finally:
+        progress.stopped.set()
+        thread.join()
+
+
+WORK = {
+    Replay.IMPORT: ReplayKind(
+        "an import",
+        "The worker stopped four times at this file. Nothing was imported.",
+        work_import,
+        _remove_file,
+    )
+}

@@ -1,0 +1,260 @@
+"""The summaries of a report: one row per configuration, then sums by scenario and by strategy."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.policy import Policy
+from toolbench.evals.evidence import TAG_TRANSFORM
+from toolbench.evals.published import CONTROL
+from toolbench.evals.statistics import parity_percentile
+from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.interchange.report.labels import ConfigLabel
+from toolbench.lab.interchange.report.rates import alone, rates_of, why_not_pooled
+from toolbench.lab.interchange.report.trial import reads_tags
+from toolbench.lab.metrics.scenario_groups import in_groups
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.models import Cell, Run, RunConfig
+from toolbench.providers.address_keys import mask_address
+
+VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
+SAMPLES = 3
+BEST_EFFORT = "best_effort"
+STRATEGY_MATRIX = {"baseline", "production"}
+_LANGUAGES = (
+    "language_ok_runs",
+    "language_ok_rate",
+    "language_drift_runs",
+    "language_drift_rate",
+    "language_unknown_runs",
+    "language_unknown_rate",
+)
+
+
+_TIMES = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
+_NEVER_POOLED = ("ok_rate", "tool_ok_rate", *_TIMES)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """One configuration: its label, its rates and metrics by group of scenarios, and what was said of each trial that
+    was tried."""
+
+    config: RunConfig
+    label: ConfigLabel
+    groups: JsonObject
+    policy: Policy | None
+    rows: Sequence[JsonObject]
+
+    @property
+    def tool_rows(self) -> list[JsonObject]:
+        return [row for row in self.rows if not row["toolbench"]["control"]]
+
+    @property
+    def control_rows(self) -> list[JsonObject]:
+        """Of the case study's own control."""
+        return [row for row in self.rows if row["scenario"] == CONTROL]
+
+
+def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
+    """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included. Of several
+    groups of scenarios there is no rate and no percentile; `groups` has those of each."""
+    pooled = dict.fromkeys(_NEVER_POOLED) if len(report.groups) > 1 else {}
+    return {
+        "model": report.label.label,
+        "model_base": report.config.model_name,
+        "strategy": report.label.strategy,
+        "fallback_profile": report.label.fallback_profile,
+        "sampling_profile": report.config.profile,
+        "language_policy": None,
+        "language_enabled": None,
+        "content_tag_tool_call_fallback": reads_tags(report.policy),
+        **_counted(report.rows, ""),
+        **dict.fromkeys(_LANGUAGES),
+        **_counted(report.tool_rows, "tool_"),
+        **_counted(report.control_rows, "control_"),
+        **pooled,
+        "scenarios": list(scenarios),
+        "run_results": list(report.rows),
+        "failure_samples": [row for row in report.rows if not row["ok"]][:SAMPLES],
+        "toolbench": _ours(report),
+    }
+
+
+def _counted(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
+    times = [row["elapsed_ms"] for row in rows]
+    ok = sum(row["ok"] for row in rows)
+    return {
+        f"{prefix}runs": len(rows),
+        f"{prefix}ok": ok,
+        f"{prefix}ok_rate": ok / len(rows) if rows else None,
+        f"{prefix}ms_p50": parity_percentile(times, 50) if times else None,
+        f"{prefix}ms_p95": parity_percentile(times, 95) if times else None,
+    }
+
+
+def _times(report: ConfigReport, group: JsonObject) -> JsonObject:
+    """The case study's percentiles over the runs of one group."""
+    rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
+    tools = [row for row in rows if not row["toolbench"]["control"]]
+    counted = _counted(rows, "") | _counted(tools, "tool_")
+    return {name: counted[name] for name in _TIMES}
+
+
+def _ours(report: ConfigReport) -> JsonObject:
+    config = report.config
+    return {
+        "provider": config.provider_name,
+        "provider_kind": config.provider_kind,
+        "method": config.method,
+        "examples": config.examples,
+        "stream": config.stream,
+        "policy_hash": config.policy_hash,
+        "true_rates": config.true_rates or None,
+        "rates": alone(report.groups, "rates"),
+        "metrics": alone(report.groups, "metrics"),
+        "groups": {name: group | {"percentiles": _times(report, group)} for name, group in report.groups.items()},
+        "not_pooled": why_not_pooled(report.groups),
+        "failure_classes": _failure_classes(report.rows),
+    }
+
+
+def _failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
+    found = Counter(row["toolbench"]["failure_class"] for row in rows)
+    return {name: count for name, count in found.most_common() if name}
+
+
+def by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
+    """{scenario: {runs, ok, errors: {category: count}}}"""
+    found: JsonObject = {}
+    for row in rows:
+        sums = found.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
+        sums["runs"] += 1
+        sums["ok"] += bool(row["ok"])
+        if not row["ok"]:
+            category = row["error_category"] or "unknown"
+            sums["errors"][category] = sums["errors"].get(category, 0) + 1
+    return found
+
+
+def by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
+    strategies = dict.fromkeys(row["strategy"] for row in rows)
+    return {name: by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
+
+
+def mark(run: Run) -> JsonObject:
+    """What every file says of the run it comes from."""
+    return {"run": run.pk, "simulated": run.simulated, "version": VERSION}
+
+
+def summary(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None) -> JsonObject:
+    """Filters are written as lists of what they chose. Null: not frozen with the run, or without meaning here."""
+    scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
+    return {
+        "ts": run.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        **_address(reports),
+        "http_adapter": None,
+        **dict.fromkeys(("language_policy_filter", "language_policy_matrix", "language_policy_strict")),
+        "language_policies": None,
+        "client_timeout": None,
+        "client_open_timeout": run.connect_seconds,
+        "client_read_timeout": run.read_seconds,
+        **_settings(run, reports),
+        **_selection(run, reports),
+        "jobs": run.jobs,
+        "trials_per_model": run.trials_per_cell,
+        "scenarios": scenarios,
+        "output_dir": output_dir,
+        "models": [model_row(report, scenarios) for report in reports],
+        "toolbench": _of_run(run, reports, cells),
+    }
+
+
+def _address(reports: Sequence[ConfigReport]) -> JsonObject:
+    """Of the one provider, null when there are several or it is gone."""
+    providers = {report.config.provider for report in reports}
+    only = providers.pop() if len(providers) == 1 else None
+    if only is None or not only.base_url:
+        return {"base_url": None, "api_prefix": None}
+    parts = urlsplit(only.base_url)
+    base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    known = provider_secrets(only)
+    return {"base_url": mask_address(base, known), "api_prefix": mask_address(only.api_prefix, known)}
+
+
+def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
+    policies = [report.policy for report in reports if report.policy]
+    asked = run.request.get("overrides") or {}
+    return {
+        "fix_empty_final": _shared(policy.fix_empty_final for policy in policies),
+        "tool_use_mode": run.request.get("tool_use_mode"),
+        "tool_failure_policy": run.request.get("tool_failure_policy"),
+        "tool_calling_fallback_retry_count": _shared(policy.fallback_retry_count for policy in policies),
+        "tool_allowlist": run.request.get("tool_allowlist") or None,
+        "request_overrides": asked.get("request_overrides") or {},
+        "llm_options_defaults_overrides": asked.get("llm_options_defaults") or {},
+        "content_tag_tool_call_fallback_global_override": TAG_TRANSFORM in (asked.get("response_transforms") or ()),
+    }
+
+
+def _selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
+    models = list(dict.fromkeys(report.config.model_name for report in reports))
+    strategies = list(dict.fromkeys(report.label.strategy for report in reports))
+    fallbacks = list(dict.fromkeys(report.label.fallback_profile for report in reports))
+    best_effort = [r.config.model_name for r in reports if _has_tag_workaround(r)]
+    return {
+        "sampling_profile_filter": ",".join(run.request.get("profiles") or ()),
+        "sampling_profiles": list(dict.fromkeys(report.config.profile for report in reports)),
+        "sampling_profile_enforce_applicability": run.request.get("enforce_applicability"),
+        "model_filter": ",".join(models),
+        "selected_models": models,
+        "strategy_filter": ",".join(strategies),
+        "strategy_matrix": set(strategies) == STRATEGY_MATRIX,
+        "strategies": strategies,
+        "best_effort_content_tag_tool_call_fallback_models": list(dict.fromkeys(best_effort)),
+        "fallback_matrix": fallbacks != [BEST_EFFORT],
+        "fallback_profiles": fallbacks,
+    }
+
+
+def _has_tag_workaround(report: ConfigReport) -> bool:
+    return any(name == "workaround content_tag_tool_call_fallback" for name, _ in report.config.layers)
+
+
+def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
+    sums = tally(cells)
+    groups = {name: {"rates": rates_of(members).plain()} for name, members in in_groups(cells).items()}
+    return {
+        **mark(run),
+        "title": run.title,
+        "label": run.label,
+        "state": run.state,
+        "stopped_reason": run.stopped_reason,
+        "trials": run.trial_count,
+        "open_trials": sums.queued + sums.running,
+        "rates": alone(groups, "rates"),
+        "groups": groups,
+        "not_pooled": why_not_pooled(groups),
+        "failure_classes": _failure_classes(row for report in reports for row in report.rows),
+        "instance_kind": run.instance_kind,
+        "seed": run.seed,
+        "order_seed": run.order_seed,
+        "engine_version": run.engine_version,
+        "deadline_seconds": run.deadline_seconds,
+        "request_cap": run.request_cap,
+        "token_cap": run.token_cap,
+        "requests_sent": run.requests_reserved,
+        "tokens_used": run.tokens_used,
+        "cost": sums.cost,
+        "skipped": run.skipped,
+        "request": run.request,
+    }
+
+
+def _shared(values: Iterable[Any]) -> Any:
+    """The value that all have, None when they differ."""
+    found = list(values)
+    return found[0] if found and all(value == found[0] for value in found) else None

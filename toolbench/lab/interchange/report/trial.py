@@ -1,0 +1,259 @@
+"""One trial as a file: the case study's fields under its names, null where one has no meaning here, ours under
+`toolbench`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from toolbench.engine.errors import PolicyError
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.evals.evidence import TAG_TRANSFORM
+from toolbench.lab.interchange.file_json import read_object, read_text
+from toolbench.lab.interchange.report.labels import ConfigLabel, safe
+from toolbench.lab.interchange.report.trial_history import final_draft, history, trace
+from toolbench.lab.metrics.cells import COUNTS
+from toolbench.lab.metrics.rate import rounded
+from toolbench.lab.metrics.retries import TRIAL_COUNTS
+from toolbench.lab.models import RunConfig, Trial
+from toolbench.lab.scenarios.catalogue import find_scenario
+from toolbench.lab.traces.reading import ReadStep, read_steps
+
+MOST_RAW = 20_000  # characters of an error's raw body
+MOST_ERROR = 400
+TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+# The trial's fields without its bodies: what the summary repeats of it.
+ROW = (
+    "model",
+    "model_base",
+    "strategy",
+    "fallback_profile",
+    "sampling_profile",
+    "empty_response_retry_attempts",
+    "language_policy",
+    "assistant_text_language_shape",
+    "assistant_text_language_ok",
+    "content_tag_tool_call_fallback",
+    "scenario",
+    "trial",
+    "ok",
+    "elapsed_ms",
+    "error",
+    "error_hint",
+    "error_status",
+    "error_category",
+)
+_COLUMNS = (
+    "outcome",
+    "task_pass",
+    "parity_pass",
+    "end",
+    "failure_class",
+    "sentence",
+    "signature",
+    "behaviour_seen",
+    "avoided",
+    "verdict",
+    "instance_kind",
+    "instance_seed",
+    "seed",
+    "seed_sent",
+    "scenario_version",
+    "prompt_version",
+    "plan_hash",
+    "engine_version",
+    "added_by_hand",
+    "duration_ms",
+    "backoff_ms",
+    "model_ms",
+    "tool_ms",
+    "first_byte_ms",
+    "turns",
+    "requests",
+    "retries",
+    "errors_retried",
+    "output_retries",
+    *COUNTS,
+    "call_expected",
+    "first_token_ms",
+    "first_call_ms",
+    "cause",
+    "cause_signature",
+    "causes",
+    "taxonomy",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cost",
+    "paths",
+    "upstream",
+    "fingerprint",
+    "model_echoed",
+    "tools_dropped",
+    "not_executed",
+    "client_lag_ms",
+    "left_out",
+    "label",
+    "note",
+    *TRIAL_COUNTS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """`content` is the file, `row` what the summary says of it. `quirks` counts transforms that changed something and
+    findings, as (kind, name)."""
+
+    trial: Trial
+    name: str
+    content: JsonObject
+    row: JsonObject
+    quirks: Counter[tuple[str, str]]
+
+    @property
+    def tried(self) -> bool:
+        return self.trial.outcome in TRIED
+
+
+@dataclass(frozen=True, slots=True)
+class TrialWriter:
+    """Makes the reports of one run's trials; policies are resolved once per configuration and scenario."""
+
+    labels: dict[int, ConfigLabel]
+    simulated: bool
+    _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
+
+    def report(self, trial: Trial) -> TrialReport:
+        """`trial` comes with its configuration and TRIAL_COUNTS, and with its steps and their bodies prefetched."""
+        label = self.labels[trial.config_id]
+        steps = read_steps(trial)
+        name = f"{label.file}__{safe(trial.scenario)}__trial_{trial.index:02d}.json"
+        content = self._content(trial, label, steps)
+        row = {key: content.get(key) for key in ROW}
+        row |= {"empty_response_retry_attempts": None, "language_policy": None, "report_path": name}
+        row["toolbench"] = {
+            "trial_id": trial.pk,
+            "outcome": trial.outcome,
+            "failure_class": trial.failure_class,
+            "control": trial.cell.control,
+        }
+        return TrialReport(trial, name, content, row, _quirks(steps))
+
+    def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
+        """Under the scenario's own layer, "" for none. None where this version of the engine no longer takes the
+        frozen layers."""
+        key = (config.pk, scenario, version)
+        if key not in self._policies:
+            self._policies[key] = _policy(config, scenario, version)
+        return self._policies[key]
+
+    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[ReadStep]) -> JsonObject:
+        policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
+        effective = policy_json(policy) if policy else None
+        content: JsonObject = {
+            "model": label.label,
+            "model_base": trial.config.model_name,
+            "strategy": label.strategy,
+            "fallback_profile": label.fallback_profile,
+            "sampling_profile": trial.config.profile,
+            "empty_response_retry": {"max_retries": None, "attempts": None},
+            "language_policy": {"id": None, "enabled": None, "target_lang": None, "strict": None},
+            "llm_options_defaults": policy.llm_options_defaults if policy else trial.config.options,
+            "content_tag_tool_call_fallback": reads_tags(policy),
+            "scenario": trial.scenario,
+            "trial": trial.index,
+            "ok": passed(trial),
+            "elapsed_ms": elapsed_ms(trial),
+            "tool_use_mode": policy.tool_use_mode if policy else trial.config.tool_use_mode,
+            "tools_enabled": policy.tool_use_mode != "disabled" if policy else None,
+            "runtime_tool_calling": effective,
+            "context_tool_calling": effective,
+            "assistant_text": read_text(trial.final_text),
+            "assistant_text_language_shape": None,
+            "assistant_text_language_ok": None,
+            "draft": final_draft(trial, steps),
+            **_error(trial, steps),
+            "history": history(steps),
+            "trace": trace(steps, policy),
+        }
+        if trial.error_hint:
+            content["error_hint"] = trial.error_hint
+        return content | {"toolbench": self._ours(trial)}
+
+    def _ours(self, trial: Trial) -> JsonObject:
+        config = trial.config
+        return {
+            "simulated": self.simulated,
+            "run": trial.run_id,
+            "trial_id": trial.pk,
+            "provider": config.provider_name,
+            "canonical_model": config.canonical,
+            "method": config.method,
+            "examples": config.examples,
+            "stream": config.stream,
+            "policy_hash": config.policy_hash,
+            "executions": trial.execution,
+            **{name: getattr(trial, name) for name in _COLUMNS},
+        }
+
+
+def passed(trial: Trial) -> bool | None:
+    """By the case study's rule; by the task where it has no such scenario. None for a trial that was not tried."""
+    if trial.outcome not in TRIED:
+        return None
+    return bool(trial.parity_pass if trial.parity_pass is not None else trial.task_pass)
+
+
+def elapsed_ms(trial: Trial) -> int:
+    return rounded(trial.duration_ms or 0)
+
+
+def reads_tags(policy: Policy | None) -> bool | None:
+    return TAG_TRANSFORM in policy.response_transforms if policy else None
+
+
+def _policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
+    try:
+        layer = find_scenario(scenario, version).draw(0, kind="parity").layer if scenario else {}
+    except KeyError:
+        layer = {}
+    try:
+        return resolve([*((name, patch) for name, patch in config.layers), ("scenario", layer)]).policy
+    except PolicyError:
+        return None
+
+
+def _error(trial: Trial, steps: Sequence[ReadStep]) -> JsonObject:
+    """Status and bodies are those of the exchange the trial ended with; null for a failure of the model."""
+    wrong = not passed(trial) and trial.outcome in TRIED
+    category = (trial.category or "EXCEPTION") if wrong else None
+    refused = [one for one in steps if not one.is_tool and not one.step.ok]
+    last = refused[-1].step if wrong and trial.end == "PROVIDER_ERROR" and refused else None
+    return {
+        "error": _sentence(trial, str(category)) if wrong else None,
+        "error_status": last.status if last else None,
+        "error_body": read_object(last.body.response) if last else None,
+        "error_raw_body": read_text(last.body.response)[:MOST_RAW] if last else None,
+        "error_category": category,
+    }
+
+
+def _sentence(trial: Trial, category: str) -> str:
+    """CODE: message, as the case study writes it."""
+    if category == "ASSERTION_FAILED":
+        checks = [check for check in trial.verdict.get("checks", ()) if not check["ok"]]
+        reasons = "; ".join(f"{check['name']}: {check['detail']}" for check in checks)
+        return f"{category}: {reasons or trial.sentence}"
+    return f"{category}: {trial.sentence}"[:MOST_ERROR]
+
+
+def _quirks(steps: Sequence[ReadStep]) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for one in steps:
+        changes = [
+            change for key in ("request_changes", "response_changes", "changes") for change in one.facts.get(key, ())
+        ]
+        found.update(("transform", str(change["name"])) for change in changes)
+        found.update(("finding", str(finding["code"])) for finding in one.facts.get("findings", ()))
+    return found

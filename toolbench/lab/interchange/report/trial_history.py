@@ -1,0 +1,116 @@
+"""A stored trial read back as the case study's record of it: history, trace and final draft."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.policy.policy import Policy
+from toolbench.lab.interchange.file_json import read_object, read_text
+from toolbench.lab.models import Trial
+from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
+from toolbench.lab.traces.reading import ReadStep
+
+TRANSFORMS = (
+    "message_transforms",
+    "tool_transforms",
+    "response_transforms",
+    "tool_call_transforms",
+    "tool_result_transforms",
+)
+
+
+def history(steps: Sequence[ReadStep]) -> list[Message] | None:
+    """The messages as they were last sent, the answer to them, and the results that followed. None where the request
+    cannot be read any more."""
+    asked = [one for one in steps if not one.is_tool]
+    if not asked:
+        return []
+    last = asked[-1]
+    request = read_object(last.step.body.request)
+    if request is None or not isinstance(request.get("messages"), list):
+        return None
+    answer = [last.facts["message"]] if isinstance(last.facts.get("message"), dict) else []
+    results = [one for one in steps if one.is_tool and one.step.turn == last.step.turn]
+    return [*request["messages"], *answer, *(_tool_message(one) for one in results)]
+
+
+def _tool_message(one: ReadStep) -> Message:
+    call_id = one.facts.get("call", {}).get("id")
+    return {"role": "tool", "tool_call_id": call_id, "content": read_text(one.step.body.response)}
+
+
+def trace(steps: Sequence[ReadStep], policy: Policy | None) -> list[JsonObject]:
+    """One entry for every turn that was answered."""
+    answered = (one for one in steps if not one.is_tool and one.step.ok)
+    return [_trace_entry(one, steps, policy) for one in answered]
+
+
+def _trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy | None) -> JsonObject:
+    results = [tool for tool in steps if tool.is_tool and tool.step.turn == one.step.turn]
+    entry: JsonObject = {
+        "turn": one.step.turn,
+        "request": _asked(one, policy),
+        "response_summary": _answered(one),
+    }
+    if results:
+        entry["tool_calls"] = [_traced_call(tool) for tool in results]
+        entry["tool_results"] = [_traced_result(tool) for tool in results]
+    return entry
+
+
+def _asked(one: ReadStep, policy: Policy | None) -> JsonObject:
+    request = read_object(one.step.body.request) or {}
+    return {
+        "model": request.get("model"),
+        "messages_count": _length(request.get("messages")),
+        "tools_count": _length(request.get("tools")),
+        "tool_use_mode": policy.tool_use_mode if policy else None,
+        "tool_failure_policy": policy.tool_failure_policy if policy else None,
+        **{name: list(getattr(policy, name)) if policy else None for name in TRANSFORMS},
+    }
+
+
+def _answered(one: ReadStep) -> JsonObject:
+    calls = one.facts.get("calls", ())
+    text = str(one.facts.get("text") or "")
+    response = read_object(one.step.body.response) or {}
+    return {
+        "has_tool_calls": bool(calls),
+        "tool_calls_count": len(calls),
+        "ignored_tool_calls_count": one.facts.get("ignored_calls", 0),
+        "usage": response.get("usage"),
+        "finish_reason": one.step.finish_reason or None,
+        "assistant_content_stripped": False,
+        "assistant_content_sample": text[:200] if calls and text.strip() else None,
+    }
+
+
+def _traced_call(one: ReadStep) -> JsonObject:
+    call = one.facts.get("call", {})
+    return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(one.step.body.request))}
+
+
+def _traced_result(one: ReadStep) -> JsonObject:
+    call, envelope = one.facts.get("call", {}), one.facts.get("envelope", {})
+    codes = [error.get("code") for error in envelope.get("errors", ())]
+    return {"id": call.get("id"), "name": call.get("name"), "ok": envelope.get("ok"), "error_codes": codes}
+
+
+def final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
+    """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
+    draft, or the scenario has changed since."""
+    if not is_as_it_was(trial.scenario, trial.scenario_version):
+        return None
+    scenario = find_scenario(trial.scenario, trial.scenario_version)
+    workspace = scenario.open(scenario.draw(trial.instance_seed, kind=trial.instance_kind))
+    for one in steps:
+        if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):
+            name = one.facts.get("envelope", {}).get("tool_name") or one.step.tool_name
+            with suppress(Exception):  # it failed then, too
+                workspace.call(name, one.facts["arguments"], one.facts.get("call", {}).get("id", ""))
+    return workspace.snapshot().get("draft")
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0

@@ -1,0 +1,59 @@
+"""The trials of a run as a table to take away: columns only, never bodies."""
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.interchange.report.write import ReportRefused
+from toolbench.lab.metrics.cells import COUNTS, bring_up_to_date
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
+from toolbench.lab.metrics.times import cell_times, times_json
+from toolbench.lab.models import Run, Trial
+
+_NAMES = {
+    "pk": "trial_id",
+    "config__provider_name": "provider",
+    "config__model_name": "model",
+    "config__canonical": "canonical_model",
+    "config__profile": "sampling_profile",
+    "config__strategy": "strategy",
+    "config__method": "method",
+    "config__examples": "examples",
+    "config__tool_use_mode": "tool_use_mode",
+    "cell__control": "control",
+    "run__simulated": "simulated",
+    "taxonomy": "cause_version",
+}
+_COLUMNS = (
+    "pk", "config__provider_name", "config__model_name", "config__canonical", "config__profile", "config__strategy",
+    "config__method", "config__examples", "config__tool_use_mode", "scenario", "scenario_version",
+    "prompt_version", "cell__control", "run__simulated",
+    "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
+    "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
+    "model_ms", "tool_ms", "first_byte_ms", "first_token_ms", "first_call_ms", "turns", "requests", "retries",
+    "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
+    "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
+    "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
+    "left_out", *TRIAL_COUNTS, "taxonomy",
+)  # fmt: skip
+
+
+def export_trials(run_id: int) -> ExportTable:
+    """In the order they were tried; open ones too. Raises ReportRefused for an unknown run."""
+    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
+    if run is None:
+        raise ReportRefused(f"There is no run {run_id}.")
+    notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
+    rows = with_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
+    columns = tuple(_NAMES.get(name, name) for name in _COLUMNS)
+    return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_times(run))
+
+
+def _times(run: Run) -> tuple[JsonObject, ...]:
+    """Quantiles of each configuration and scenario."""
+    bring_up_to_date(run.pk)
+    cells = tuple(run.cells.select_related("config"))
+    found = cell_times(cells)
+    return tuple(
+        {"configuration": str(cell.config), "scenario": cell.scenario, "control": cell.control}
+        | times_json(found[cell.pk])
+        for cell in cells
+    )

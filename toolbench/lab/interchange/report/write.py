@@ -1,0 +1,142 @@
+"""A run as files: one per trial, the summaries, and the matrix as Markdown. The names and fields of the case study's
+own reports, so that what reads those reads these."""
+
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from django.db.models import Prefetch
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.interchange.file_json import json_bytes
+from toolbench.lab.interchange.report.findings import Quirks, findings, findings_json
+from toolbench.lab.interchange.report.labels import config_labels
+from toolbench.lab.interchange.report.matrix import matrix_markdown
+from toolbench.lab.interchange.report.rates import groups_json
+from toolbench.lab.interchange.report.summary import ConfigReport, by_scenario, by_scenario_and_strategy, mark, summary
+from toolbench.lab.interchange.report.trial import TrialReport, TrialWriter
+from toolbench.lab.interchange.spooled_file import Written, in_pieces
+from toolbench.lab.metrics.cells import bring_up_to_date
+from toolbench.lab.metrics.retries import with_retry_counts
+from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
+from toolbench.lab.traces.body_batches import with_bodies
+
+SUMMARY = "summary.json"
+BY_SCENARIO = "summary_by_scenario.json"
+BY_STRATEGY = "summary_by_scenario_and_strategy.json"
+MATRIX = "matrix.md"
+OURS = "toolbench"
+_TRIALS_AT_ONCE = 100  # in memory
+
+
+class ReportRefused(Exception):
+    """A report that cannot be written; its text says why."""
+
+
+def check_folder(folder: Path) -> None:
+    """Raises ReportRefused for a folder with something in it: files of two reports must not mix."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ReportRefused(f"{folder} is not an empty folder: name a new one.")
+
+
+def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
+    """Writes every file and returns their names. Raises ReportRefused."""
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
+    for name, content in report_files(run_id, output_dir=str(folder)):
+        (folder / name).write_bytes(content)
+        names.append(name)
+    return tuple(names)
+
+
+def zip_report(run_id: int) -> Iterator[bytes]:
+    """The same files in one archive, piece by piece while it is written. Raises ReportRefused at once."""
+    return in_pieces(partial(_write_zip, _run(run_id)))
+
+
+def _write_zip(run: Run, file: IO[bytes]) -> Written[None]:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _files(run):
+            archive.writestr(f"toolbench-run-{run.pk}/{name}", content)
+            yield
+
+
+def report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
+    """Names and contents: a file per finished trial, then the summaries. Raises ReportRefused for an unknown run."""
+    return _files(_run(run_id), output_dir)
+
+
+def _files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
+    configs = tuple(run.configs.select_related("provider"))
+    bring_up_to_date(run.pk)
+    writer = TrialWriter(config_labels(configs), run.simulated)
+    gathered = _Gathered()
+    for trial in _trials(run):
+        report = writer.report(trial)
+        gathered.take(report)
+        yield report.name, json_bytes(report.content)
+    yield from _summaries(run, gathered.configs(configs, writer), gathered.quirks, output_dir)
+
+
+def _run(run_id: int) -> Run:
+    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
+    if run is None:
+        raise ReportRefused(f"There is no run {run_id}.")
+    return run
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What is kept of the trials while their files are written: rows, never bodies."""
+
+    rows: dict[int, list[JsonObject]] = field(default_factory=dict)
+    quirks: Quirks = field(default_factory=Counter)
+
+    def take(self, report: TrialReport) -> None:
+        if report.tried:
+            self.rows.setdefault(report.trial.config_id, []).append(report.row)
+        model = report.trial.config.model_name
+        self.quirks.update((model, kind, name) for kind, name in report.quirks)
+
+    def configs(self, configs: Sequence[RunConfig], writer: TrialWriter) -> tuple[ConfigReport, ...]:
+        cells: dict[int, list[Cell]] = defaultdict(list)
+        for cell in configs[0].run.cells.all() if configs else ():
+            cells[cell.config_id].append(cell)
+        return tuple(
+            ConfigReport(
+                config=config,
+                label=writer.labels[config.pk],
+                groups=groups_json(cells[config.pk]),
+                policy=writer.policy(config, ""),
+                rows=self.rows.get(config.pk, []),
+            )
+            for config in configs
+        )
+
+
+def _trials(run: Run) -> Iterator[Trial]:
+    """Finished trials by configuration, repeat and scenario, with their steps and bodies, some at a time."""
+    steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
+    done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
+    done = with_retry_counts(done)
+    ordered = done.order_by("config__position", "index", "cell__position")
+    return with_bodies(ordered.iterator(chunk_size=_TRIALS_AT_ONCE))
+
+
+def _summaries(
+    run: Run, reports: Sequence[ConfigReport], quirks: Quirks, output_dir: str | None
+) -> Iterator[tuple[str, bytes]]:
+    cells = tuple(run.cells.all())
+    rows = [row for report in reports for row in report.rows]
+    found = findings(reports, cells, quirks)
+    whole = summary(run, reports, cells, output_dir)
+    whole[OURS]["findings"] = findings_json(found)
+    yield SUMMARY, json_bytes(whole)
+    yield BY_SCENARIO, json_bytes(by_scenario(rows) | {OURS: mark(run)})
+    yield BY_STRATEGY, json_bytes(by_scenario_and_strategy(rows) | {OURS: mark(run)})
+    yield MATRIX, matrix_markdown(run, reports, cells, found).encode("utf-8", "backslashreplace")

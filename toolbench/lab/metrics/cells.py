@@ -1,0 +1,231 @@
+"""Cells: counts derived from trials. A cell is marked stale by whoever changes one of its trials and recomputed from
+all of them by one idempotent statement; nothing is ever added to a count."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import DataError, IntegrityError, connection, transaction
+from django.db.models import Q
+
+from toolbench.lab.metrics.retries import NOTED, RETRY_SUMS
+from toolbench.lab.metrics.spending import DOLLARS, SPENT, price_columns, prices_of
+from toolbench.lab.models import Cell, CellTimes, RunConfig
+
+logger = logging.getLogger(__name__)
+
+ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
+CELLS_AT_ONCE = 500
+OUT_OF_RANGE = "cost or time out of range"
+FAR_APART = timedelta(hours=1)  # runs that began further apart met another time of day
+SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
+
+_MARK = """
+UPDATE lab_cell SET stale = true
+WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+"""
+
+_LOCK_STALE = """
+SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_id = %s)
+ORDER BY id LIMIT %s FOR NO KEY UPDATE
+"""
+
+# Counts of a trial of which its cell has the sum.
+COUNTS = (
+    "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns", "calling_turns",
+    "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again", "failed_calls", "missing_calls",
+    "type_calls", "enum_calls", "range_calls", "extra_calls", "ignored_calls", "answered_turns", "good_turns",
+    "final_answers", "empty_finals", "arguments_asked", "arguments_right",
+)  # fmt: skip
+
+# How many trials of the cell are something: whatever a trial says, these are in range.
+_TRIAL_COUNTS = {
+    "queued": "count(*) FILTER (WHERE state = 'queued')",
+    "running": "count(*) FILTER (WHERE state = 'running')",
+    "passed": "count(*) FILTER (WHERE outcome = 'pass')",
+    "failed": "count(*) FILTER (WHERE outcome = 'fail')",
+    "infra": "count(*) FILTER (WHERE outcome = 'infra')",
+    "not_applicable": "count(*) FILTER (WHERE outcome = 'na')",
+    "cancelled": "count(*) FILTER (WHERE outcome = 'cancelled')",
+    "deadline_failed": "count(*) FILTER (WHERE outcome = 'fail' AND \"end\" = 'DEADLINE_EXCEEDED')",
+    "parity_passed": "count(*) FILTER (WHERE answered AND parity_pass)",
+    "parity_judged": "count(*) FILTER (WHERE answered AND parity_pass IS NOT NULL)",
+    "behaviour_seen": "count(*) FILTER (WHERE answered AND behaviour_seen)",
+    "behaviour_asked": "count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL)",
+    "distinct": "count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '')",
+    "first_attempt_passed": "count(*) FILTER (WHERE outcome = 'pass' AND output_retries = 0)",
+    "error_trials": "count(*) FILTER (WHERE answered AND failed_calls > 0)",
+    "recovered_trials": "count(*) FILTER (WHERE outcome = 'pass' AND failed_calls > 0)",
+    "called_rightly": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers > 0)",
+    "called_needlessly": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers > 0)",
+    "call_missed": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers = 0)",
+    "rightly_silent": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers = 0)",
+    "added_by_hand": "count(*) FILTER (WHERE added_by_hand)",
+    "errors_retried": "count(*) FILTER (WHERE errors_retried > 0)",
+    "late_passes": "count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass')",
+    "saturated": "count(*) FILTER (WHERE client_lag_ms > %(lag)s)",
+}
+
+# What is added up or picked out of what trials say, and may be out of range. What is paid is counted whatever became of
+# it. The cost of a cell is known when that of every trial is.
+_SUMS = {
+    **{name: f"sum({name}) FILTER (WHERE counted)" for name in COUNTS},
+    "requests": "sum(tried.requests + coalesce(spent.requests, 0))",
+    "retries": "sum(tried.retries + coalesce(spent.retries, 0))",
+    "input_tokens": "sum(tried.input_tokens + coalesce(spent.input_tokens, 0))",
+    "output_tokens": "sum(tried.output_tokens + coalesce(spent.output_tokens, 0))",
+    "cached_tokens": "sum(cached_tokens)",
+    "reasoning_tokens": "sum(reasoning_tokens)",
+    **RETRY_SUMS,
+}
+_PICKED = {
+    "prompt_version": "max(prompt_version)",
+    "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
+    "first_token_p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
+    "p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "p95_ms": "percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_ms) FILTER (WHERE answered)",
+    "upstreams": "jsonb_agg(DISTINCT upstream) FILTER (WHERE upstream <> '')",
+}
+_TIMES = {  # of lab_celltimes
+    "durations": "string_agg(float8send(duration_ms), ''::bytea ORDER BY duration_ms) FILTER (WHERE answered)",
+    "first_tokens": "string_agg(float8send(first_token_ms), ''::bytea ORDER BY first_token_ms) FILTER (WHERE answered)",
+    "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
+}
+_BLANK = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
+_UNKNOWN = {name: getattr(Cell(), name) for name in (*_SUMS, *_PICKED)}
+
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
+
+
+def _assigned(columns: Mapping[str, str], blank: str = "0") -> str:
+    """A cell without trials has no row in `derived`; its columns are blank."""
+    return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK.get(name, blank)})' for name in columns)
+
+
+_TRIED = """
+tried AS (
+    SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
+        state = 'done' AND outcome <> 'cancelled' AS counted
+    FROM lab_trial WHERE cell_id = ANY(%(cells)s)
+)"""
+
+_FROM_DERIVED = """
+FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
+WHERE cell.id = wanted.id
+"""
+
+_RECOMPUTE = f"""
+WITH {_TRIED}, spent AS ({SPENT}), noted AS ({NOTED}), paid AS (
+    SELECT tried.id, {DOLLARS} AS dollars,
+        outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
+    FROM tried LEFT JOIN spent USING (id)
+    LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
+        ON price.config = tried.config_id
+), derived AS (
+    SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}, {_listed(_TIMES)}
+    FROM tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) JOIN paid USING (id) GROUP BY cell_id
+), times AS (
+    INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
+    SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms
+    FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived ON derived.cell_id = wanted.id
+    ON CONFLICT (cell_id) DO UPDATE
+    SET durations = excluded.durations, first_tokens = excluded.first_tokens, longest_ms = excluded.longest_ms
+)
+UPDATE lab_cell AS cell SET stale = false, compute_error = '', {_assigned(_TRIAL_COUNTS)}, {_assigned(_SUMS)},
+    {_assigned(_PICKED, "NULL")}
+{_FROM_DERIVED}
+"""
+
+_COUNT_TRIALS = f"""
+WITH {_TRIED}, derived AS (SELECT cell_id, {_listed(_TRIAL_COUNTS)} FROM tried GROUP BY cell_id)
+UPDATE lab_cell AS cell SET stale = false, {_assigned(_TRIAL_COUNTS)} {_FROM_DERIVED}
+"""
+
+
+def mark_stale(cell_ids: Iterable[int]) -> None:
+    """To be called in the transaction that changed the trials, after the change. Locks in sorted order, so that two
+    batches never wait for each other."""
+    wanted = sorted(set(cell_ids))
+    if not wanted:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_MARK, [wanted])
+
+
+def recompute_at_once(cell_ids: Iterable[int]) -> None:
+    """As `mark_stale`, and done in the same transaction: for what a person did, so that the page which follows shows
+    it. Trials that finish one by one are better recomputed together, later."""
+    cells = sorted(set(cell_ids))
+    mark_stale(cells)
+    recompute(cells)
+
+
+def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
+    """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
+    next time.
+
+    The cells are locked by a statement of their own: the second one then sees every change that was committed before
+    the lock, and every later change waits for it and marks the cell stale again."""
+    return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
+
+
+def bring_up_to_date(run_id: int | None = None) -> None:
+    """Recomputes the stale cells of a run, or all there are, each once: however fast others make them stale again, it
+    comes to an end. Waits for those that somebody is changing now."""
+    last = 0
+    while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=CELLS_AT_ONCE):
+        last = cells[-1]
+
+
+def _recompute_stale(locking: str, *, after: int, run_id: int | None, limit: int) -> list[int]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(locking, [after, run_id, run_id, limit])
+        cells = [row[0] for row in cursor.fetchall()]
+        recompute(cells)
+    return cells
+
+
+def recompute(cells: Sequence[int]) -> None:
+    """Derive the figures of these cells anew. Call it in the transaction that made or locked their rows.
+
+    A cell whose sums the database refuses, for being out of range, is set aside: its trials are counted, its sums are
+    unknown, `compute_error` says why, and it is no longer stale. The other cells are computed as if it were not there.
+    """
+    if not cells:
+        return
+    configs, asked, answered = price_columns(prices_of(RunConfig.objects.filter(cells__in=cells)))
+    prices: dict[str, Any] = {"priced": configs, "input": asked, "output": answered}
+    _recompute(list(cells), {"lag": SATURATED_LAG_MS, **prices})
+
+
+def _recompute(cells: list[int], given: Mapping[str, Any]) -> None:
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_RECOMPUTE, {**given, "cells": cells})
+    except (DataError, IntegrityError) as error:
+        if len(cells) == 1:
+            figure = isinstance(error, IntegrityError)  # the message names a constraint, which says little
+            _set_aside(cells, given, OUT_OF_RANGE if figure else str(error).partition("\n")[0])
+            return
+        middle = len(cells) // 2
+        _recompute(cells[:middle], given)
+        _recompute(cells[middle:], given)
+
+
+def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
+    logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cells, why)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_TRIALS, {"lag": given["lag"], "cells": cells})
+    Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN)
+    CellTimes.objects.filter(cell__in=cells).delete()
+
+
+def retry_set_aside() -> int:
+    """Mark every cell that was set aside as stale, so that the next sweep tries it again; return how many."""
+    cells = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
+    with transaction.atomic():
+        mark_stale(cells)
+    return len(cells)

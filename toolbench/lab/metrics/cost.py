@@ -1,0 +1,101 @@
+"""What trials cost: what the provider itself named first, else the dated list price of that provider, else unknown.
+Failed, retried and lost requests are paid too."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import QuerySet
+
+from toolbench.evals.deciding.deciding import ratio
+from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.prices import Price
+from toolbench.lab.metrics.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
+from toolbench.lab.models import RunConfig, Trial
+
+_PAID = f"""
+WITH tried AS (
+    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({{trials}})
+), spent AS ({SPENT}), priced AS (
+    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered, {NAMED} AS named,
+        {DOLLARS} AS dollars
+    FROM tried LEFT JOIN spent USING (id)
+    LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
+        ON price.config = tried.config_id
+)
+SELECT config_id, count(*), count(*) FILTER (WHERE named), count(dollars),
+    coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),
+    coalesce(sum(dollars) FILTER (WHERE delivered), 0), count(*) FILTER (WHERE delivered)
+FROM priced GROUP BY config_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Sums over `tried` trials, of which the provider named the cost of `named` and that of `known` is known at all:
+    dollars, their squares, and the dollars of those `delivered`. `lists` are the price lists used for the rest."""
+
+    tried: int = 0
+    named: int = 0
+    known: int = 0
+    dollars: float = 0.0
+    squares: float = 0.0
+    with_pass: float = 0.0
+    delivered: int = 0
+    lists: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether every trial's cost is known, so that a sum may be shown."""
+        return 0 < self.tried == self.known
+
+    @property
+    def words(self) -> str:
+        """Where the figure comes from, or why there is none."""
+        if not self.tried:
+            return "nothing was tried"
+        if not self.whole:
+            return f"{self.tried - self.known} of {self.tried} trials have neither a named cost nor a list price"
+        sources = ["named by the provider"] if self.named else []
+        return "; ".join([*sources, *self.lists]) or "no request was answered"
+
+
+def paid_of(trials: QuerySet[Trial]) -> Mapping[int, Paid]:
+    """By configuration id. Two queries, whatever the number of trials."""
+    chosen = trials.order_by().values("pk")
+    prices = prices_of(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
+    try:
+        sql, params = chosen.query.sql_with_params()
+    except EmptyResultSet:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_PAID.format(trials=sql), (*params, *price_columns(prices)))
+        rows = cursor.fetchall()
+    return {pk: _paid(Paid(*sums), prices.get(pk)) for pk, *sums in rows}
+
+
+def _paid(paid: Paid, price: Price | None) -> Paid:
+    """With the list, where the provider did not name every cost."""
+    return replace(paid, lists=(price.named,)) if price and paid.named < paid.known else paid
+
+
+def paid_together(every: Iterable[Paid]) -> Paid:
+    some = tuple(every)
+    return Paid(
+        tried=sum(one.tried for one in some),
+        named=sum(one.named for one in some),
+        known=sum(one.known for one in some),
+        dollars=sum(one.dollars for one in some),
+        squares=sum(one.squares for one in some),
+        with_pass=sum(one.with_pass for one in some),
+        delivered=sum(one.delivered for one in some),
+        lists=tuple(dict.fromkeys(name for one in some for name in one.lists)),
+    )
+
+
+def cost_per_success(paid: Paid) -> Span | None:
+    """Dollars per delivered success; None where a trial's cost is not known, nothing was paid or nothing delivered."""
+    if not paid.whole:
+        return None
+    return ratio(paid.dollars, paid.squares, with_pass=paid.with_pass, passed=paid.delivered, tried=paid.tried)

@@ -1,0 +1,345 @@
+"""What can be shown of a row: rates with their denominators in the name, and figures as ranges. Each is explained, with
+an example, in docs/metrics.md."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+
+from toolbench.evals import metrics as formulas
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import Tally, pooled
+from toolbench.lab.metrics.times import MIN_ANSWERS_OF_OLD_P95, Times, merged, value_range
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number as a range over what was pooled: equal ends when there is one. Unit: ms, tokens, dollars, share."""
+
+    low: float
+    high: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a row's values are taken from: its tool scenarios' sum, its controls', and the parts of the former by
+    scenario: their counts, and their times."""
+
+    tools: Tally
+    control: Tally
+    parts: tuple[Tally, ...] = ()
+    times: tuple[Times, ...] = ()
+
+    @property
+    def pooled_times(self) -> Times:
+        """Return the times of all tool scenarios together."""
+        return merged(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`denominator` says k of what in n of what. `judged`: read against the target, more is better. `of_control`: the
+    control scenarios alone; `with_control`: a rate that counts them too. `quantile`: of times, with bounds;
+    its `figure` is what older keys of exports have, the range of values over scenarios. Else `rate` or `figure` is
+    there."""
+
+    name: str
+    label: str
+    denominator: str
+    rate: Callable[[Tally, float | None], Rate | None] | None = None
+    figure: Callable[[Counted], Figure | None] | None = None
+    quantile: Callable[[Times], Quantile | None] | None = None
+    judged: bool = False
+    of_control: bool = False
+    with_control: bool = False
+    missing: str = "none"  # what stands where there is no value
+
+    @property
+    def is_rate(self) -> bool:
+        """Return whether the metric is a share of trials, not a figure."""
+        return self.rate is not None
+
+    @property
+    def anchor(self) -> str:
+        return f"metric-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """At most one of the three; a rate of no trials, or nothing, where nothing was counted or it is not known. A
+    quantile may have a figure beside it, for exports."""
+
+    rate: Rate | None
+    figure: Figure | None
+    quantile: Quantile | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether there is anything to show."""
+        return any((self.rate, self.figure, self.quantile))
+
+
+def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -> MetricValue:
+    rate = rate_for(metric, counted.tools, counted.control, target=target)
+    found = metric.quantile(counted.pooled_times) if metric.quantile else None
+    return MetricValue(rate, metric.figure(counted) if metric.figure else None, found)
+
+
+def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
+    """The metric's rate over what it speaks of; None where it is a figure, or not known."""
+    if metric.rate is None:
+        return None
+    together = pooled((tools, control)) if metric.with_control else control if metric.of_control else tools
+    return metric.rate(together, target if metric.judged else None)
+
+
+def tokens_per_trial(tally: Tally) -> Figure | None:
+    return _per_trial(tally, tally.input_tokens + tally.output_tokens)
+
+
+def cost_per_success(tally: Tally) -> Figure | None:
+    """Failed and retried requests are paid and counted. None where a trial's cost is unknown or nothing was
+    delivered."""
+    return _single(formulas.per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
+
+
+def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
+    """The rate of one count in the sum of others, by their names in Tally."""
+
+    def rate(tally: Tally, target: float | None) -> Rate:
+        return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
+
+    return rate
+
+
+def _of_requests(k: str) -> Callable[[Tally, float | None], Rate | None]:
+    """Return the rate of one count in the requests; None where the count is not known."""
+
+    def rate(tally: Tally, target: float | None) -> Rate | None:
+        return tally.rate(getattr(tally, k), tally.requests, target) if tally.retries_known else None
+
+    return rate
+
+
+def _backoff(counted: Counted) -> Figure | None:
+    known = counted.tools.requests and counted.tools.retries_known
+    return _single(counted.tools.backoff_ms if known else None, "ms")
+
+
+def _per_trial(tally: Tally, count: int) -> Figure | None:
+    """Unknown where the sum leaves out cells that were set aside."""
+    return _single(count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens")
+
+
+def _range_of(of: Callable[[Times], Quantile | None], least: int = 1) -> Callable[[Counted], Figure | None]:
+    """The range of a quantile's value over scenarios with `least` answers or more."""
+
+    def figure(counted: Counted) -> Figure | None:
+        ends = value_range(counted.times, of, least=least)
+        return None if ends is None else Figure(*ends, "ms")
+
+    return figure
+
+
+def _latency(
+    name: str, of: Callable[[Times], Quantile | None], figure: Callable[[Counted], Figure | None] | None = None
+) -> Metric:
+    return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, of)
+
+
+def _single(value: float | None, unit: str) -> Figure | None:
+    return None if value is None else Figure(value, value, unit)
+
+
+def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -> Callable[[Counted], Figure | None]:
+    """The mean over scenarios with k answers or more; nothing where repeats are not independent."""
+
+    def figure(counted: Counted) -> Figure | None:
+        values = [estimate(part.passed, part.answered, k) for part in counted.parts if not part.repeating]
+        known = [value for value in values if value is not None]
+        return _single(sum(known) / len(known) if known else None, "share")
+
+    return figure
+
+
+def _f1(counted: Counted) -> Figure | None:
+    tally = pooled((counted.tools, counted.control))
+    return _single(formulas.f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
+
+
+def _violations(kind: str, what: str) -> Metric:
+    return Metric(f"{kind}_calls", f"Calls with {what}", "such calls / calls", _of(f"{kind}_calls", "calls"))
+
+
+def _passes(k: int) -> Iterable[Metric]:
+    mean = f"over scenarios with {k} or more answers"
+    yield Metric(
+        f"pass_hat_{k}",
+        f"pass^{k}",
+        f"chance that {k} tries all pass, {mean}",
+        None,
+        _over_scenarios(formulas.pass_hat, k),
+    )
+    yield Metric(
+        f"pass_at_{k}",
+        f"pass@{k}",
+        f"chance that one of {k} tries passes, {mean}",
+        None,
+        _over_scenarios(formulas.pass_at, k),
+    )
+
+
+_p50, _p95, _first_token = attrgetter("p50"), attrgetter("p95"), attrgetter("first_token")
+_SUCCESS = (
+    Metric("given", "Success given an answer", "passed / trials with an answer", Tally.given_an_answer, judged=True),
+    Metric("delivered", "Delivered success", "passed / trials, infrastructure included", Tally.delivered, judged=True),
+    Metric(
+        "first",
+        "First-attempt success",
+        "passed without a second sample / answered",
+        _of("first_attempt_passed", "answered"),
+        judged=True,
+    ),
+    Metric(
+        "parity",
+        "Success by the case study’s rule",
+        "passed by its rule / answered where it has one",
+        _of("parity_passed", "parity_judged"),
+        judged=True,
+    ),
+    Metric("control", "Control", "passed / control trials with an answer", Tally.given_an_answer, of_control=True),
+    *_passes(3),
+    *_passes(5),
+    Metric(
+        "turns",
+        "Turn success",
+        "turns with nothing wrong on the wire / turns with an answer",
+        _of("good_turns", "answered_turns"),
+        judged=True,
+    ),
+    Metric(
+        "recovery",
+        "Recovery, given an error",
+        "passed / trials with an answer in which a call failed",
+        _of("recovered_trials", "error_trials"),
+        judged=True,
+    ),
+)
+_CALLS = (
+    Metric(
+        "structured",
+        "Structured-call rate",
+        "structured calls / answers that called",
+        _of("structured_answers", "calling_answers"),
+        judged=True,
+    ),
+    Metric(
+        "fallback",
+        "Fallback rate",
+        "turns on text JSON / turns with an answer",
+        _of("fallback_turns", "answered_turns"),
+    ),
+    Metric("schema", "Schema accuracy", "valid calls / calls", _of("valid_calls", "calls"), judged=True),
+    Metric(
+        "arguments",
+        "Argument accuracy",
+        "right arguments / valid calls whose right arguments are known",
+        _of("arguments_right", "arguments_asked"),
+        judged=True,
+    ),
+    _violations("missing", "a missing argument"),
+    _violations("type", "a wrong type"),
+    _violations("enum", "a value not allowed"),
+    _violations("range", "a value out of range"),
+    _violations("extra", "an unknown argument"),
+    Metric(
+        "parse",
+        "Parse-error rate",
+        "turns with a parse error / turns that called",
+        _of("parse_error_turns", "calling_turns"),
+    ),
+    Metric("repaired", "Repaired-call rate", "calls read after a named repair / calls", _of("repaired_calls", "calls")),
+    Metric(
+        "ended",
+        "Turns ended by a parse error",
+        "such turns / turns that called",
+        _of("parse_error_ends", "calling_turns", "parse_error_ends"),
+    ),
+    Metric("ignored", "Ignored calls", "calls left aside / calls made", _of("ignored_calls", "calls", "ignored_calls")),
+    Metric(
+        "empty", "Empty finals", "blank after a result / answers without a call", _of("empty_finals", "final_answers")
+    ),
+)
+_TRIGGER = (
+    Metric(
+        "trigger_precision",
+        "Trigger precision",
+        "called where a call was due / called",
+        _of("called_rightly", "called_rightly", "called_needlessly"),
+        judged=True,
+        with_control=True,
+    ),
+    Metric(
+        "trigger_recall",
+        "Trigger recall",
+        "called / trials in which a call was due",
+        _of("called_rightly", "called_rightly", "call_missed"),
+        judged=True,
+        with_control=True,
+    ),
+    Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1),
+)
+_SPENT = (
+    Metric("retried", "Retried requests", "requests sent again / requests", _of_requests("retries"), missing=UNKNOWN),
+    Metric(
+        "answers_429", "Answers of 429", "rate-limited answers / requests", _of_requests("answers_429"), missing=UNKNOWN
+    ),
+    Metric("answers_5xx", "Answers of 5xx", "server errors / requests", _of_requests("answers_5xx"), missing=UNKNOWN),
+    Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _backoff, missing=UNKNOWN),
+    Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
+    _latency("p50", _p50, _range_of(_p50)),
+    _latency("p95", _p95, _range_of(_p95, MIN_ANSWERS_OF_OLD_P95)),
+    _latency("p99", attrgetter("p99")),
+    Metric(
+        "first_token",
+        "Time to first token",
+        "median of streamed trials, tool scenarios",
+        None,
+        _range_of(_first_token),
+        _first_token,
+    ),
+    Metric(
+        "tokens",
+        "Tokens per trial",
+        "input and output, all attempts",
+        None,
+        lambda counted: tokens_per_trial(counted.tools),
+    ),
+    Metric(
+        "cached",
+        "Cached tokens per trial",
+        "of the input, as the endpoint says",
+        None,
+        lambda counted: _per_trial(counted.tools, counted.tools.cached_tokens),
+    ),
+    Metric(
+        "reasoning",
+        "Reasoning tokens per trial",
+        "of the output, as the endpoint says",
+        None,
+        lambda counted: _per_trial(counted.tools, counted.tools.reasoning_tokens),
+    ),
+    Metric(
+        "cost",
+        "Cost per delivered success",
+        "all requests paid / delivered",
+        None,
+        lambda counted: cost_per_success(counted.tools),
+        missing=UNKNOWN,
+    ),
+)
+GROUPS = {"Success": _SUCCESS, "Calls": _CALLS, "When to call": _TRIGGER, "Time, tokens, cost": _SPENT}
+METRICS = {metric.name: metric for group in GROUPS.values() for metric in group}

@@ -1,0 +1,78 @@
+"""Trials counted by scenario, and how many independent ones they are worth where drawn instances were met more than
+once. The published wording is one instance, tried again: its repeats are counted as independent."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.intervals import FIXED, Part, Stopping
+from toolbench.evals.trials import DRAWN
+from toolbench.lab.metrics.cells import ANSWERED
+from toolbench.lab.models import Trial
+
+PASSED = Q(outcome=Trial.Outcome.PASS)
+TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
+_OWN = ("instance_kind",)  # columns of a trial itself; the others are its configuration's
+_COUNTS = {
+    "passed": Count("pk", filter=PASSED),
+    "late": Count("pk", filter=PASSED & Q(errors_retried__gt=0)),
+    "answered": Count("pk", filter=ANSWERED),
+    "tried": Count("pk"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioCount:
+    """The trials of one configuration in one scenario."""
+
+    config: int
+    passed: int
+    late: int
+    answered: int
+    tried: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedInstance:
+    """One drawn instance that was met more than once: k of n, delivered and given an answer."""
+
+    delivery: tuple[int, int]
+    given: tuple[int, int]
+
+
+MetAgain = Mapping[tuple[Any, ...], Sequence[RepeatedInstance]]
+
+
+def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
+    """One query."""
+    grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
+    for config, _, *counts in grouped.annotate(**_COUNTS):
+        yield ScenarioCount(config, *counts)
+
+
+def find_met_again(trials: QuerySet[Trial], key: Sequence[str]) -> MetAgain:
+    """By `key`, columns of a configuration, and scenario. One query, which returns only instances met again."""
+    columns = [name if name in _OWN else f"config__{name}" for name in key] + ["scenario"]
+    drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
+    found: dict[tuple[Any, ...], list[RepeatedInstance]] = defaultdict(list)
+    for row in drawn.annotate(**_COUNTS).filter(tried__gt=1):
+        one = RepeatedInstance((row["passed"] - row["late"], row["tried"]), (row["passed"], row["answered"]))
+        found[tuple(row[name] for name in columns)].append(one)
+    return found
+
+
+def part_of(k: int, n: int, again: Iterable[tuple[int, int]], stopping: Stopping = FIXED) -> Part:
+    """`k` of `n` of which these counts are each of one instance; every other trial met one of its own."""
+    clusters = [pair for pair in again if pair[1]]
+    alone_n = max(0, n - sum(of for _, of in clusters))
+    alone_k = min(alone_n, max(0, k - sum(one for one, _ in clusters)))
+    whole = Clustered(alone_n, alone_k, alone_n, alone_k, alone_k, alone_n)
+    for one, of in clusters:
+        whole += Clustered(1, one, of, one * one, one * of, of * of)
+    if whole.design_effect == 1:
+        return Part(k, n, stopping)
+    return Part(*whole.effective(), stopping, clustered=True)

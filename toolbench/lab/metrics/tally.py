@@ -1,0 +1,211 @@
+"""Counts of several cells added up, and the two rates that follow from them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.db.models import Aggregate, Count, F, Min, Q, Sum
+
+from toolbench.evals.statistics.intervals import Stopping
+from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.models import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
+    `repeating` counts cells of a deterministic endpoint in which an answer came more than once: no interval may be
+    claimed for them. `set_aside` cells have counts of their trials, and no sums: what is added up leaves them out."""
+
+    cells: int = 0
+    queued: int = 0
+    running: int = 0
+    passed: int = 0
+    failed: int = 0
+    infra: int = 0
+    not_applicable: int = 0
+    cancelled: int = 0
+    deadline_failed: int = 0
+    distinct: int = 0
+    requests: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    added_by_hand: int = 0
+    errors_retried: int = 0
+    late_passes: int = 0
+    answers_429: int = 0
+    answers_5xx: int = 0
+    trials_429: int = 0
+    trials_5xx: int = 0
+    trials_retried: int = 0
+    backoff_ms: float = 0.0
+    trials_without_status: int = 0
+    saturated: int = 0
+    parity_passed: int = 0
+    parity_judged: int = 0
+    first_attempt_passed: int = 0
+    calls: int = 0
+    valid_calls: int = 0
+    structured_answers: int = 0
+    calling_answers: int = 0
+    parse_error_turns: int = 0
+    calling_turns: int = 0
+    repaired_calls: int = 0
+    parse_error_ends: int = 0
+    fallback_turns: int = 0
+    asked_again: int = 0
+    failed_calls: int = 0
+    missing_calls: int = 0
+    type_calls: int = 0
+    enum_calls: int = 0
+    range_calls: int = 0
+    extra_calls: int = 0
+    ignored_calls: int = 0
+    answered_turns: int = 0
+    good_turns: int = 0
+    final_answers: int = 0
+    empty_finals: int = 0
+    arguments_asked: int = 0
+    arguments_right: int = 0
+    error_trials: int = 0
+    recovered_trials: int = 0
+    called_rightly: int = 0
+    called_needlessly: int = 0
+    call_missed: int = 0
+    rightly_silent: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    repeating: int = 0
+    unpriced: int = 0
+    set_aside: int = 0
+    cost: float | None = None
+    error: float | None = None  # the least of cells that went on until decided; None where there is none
+
+    @property
+    def total(self) -> int:
+        return self.done + self.queued + self.running
+
+    @property
+    def done(self) -> int:
+        return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
+
+    @property
+    def finished(self) -> int:
+        """Trials that came to an end of their own, not applicable ones included; cancelled ones are none of them."""
+        return self.done - self.cancelled
+
+    @property
+    def dots(self) -> Mapping[str, int]:
+        return {
+            "pass": self.passed,
+            "fail": self.failed,
+            "infra": self.infra,
+            "na": self.not_applicable,
+            "cancelled": self.cancelled,
+            "running": self.running,
+            "queued": self.queued,
+        }
+
+    @property
+    def trials(self) -> int:
+        """All trials of the cells, whatever became of them."""
+        return sum(self.dots.values())
+
+    @property
+    def answered(self) -> int:
+        """Trials with an answer: infrastructure and our own deadline left out."""
+        return self.passed + self.failed - self.deadline_failed
+
+    @property
+    def tried(self) -> int:
+        """Trials that were to have an answer, infrastructure included."""
+        return self.passed + self.failed + self.infra
+
+    @property
+    def retries_known(self) -> bool:
+        """Return whether the answers of 429 and 5xx, retries and back-off of all these trials are stored."""
+        return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
+
+    @property
+    def plain_retries(self) -> dict[str, int | float] | None:
+        """Return the counts of retries for a file; None where they are not known."""
+        names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
+        return {name: getattr(self, name) for name in names} if self.retries_known else None
+
+    @property
+    def had_retries(self) -> bool:
+        """Return whether a page has something to say of retries: one was counted, or they are not known."""
+        return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
+
+    @property
+    def stopping(self) -> Stopping:
+        return Stopping(self.error, self.cells)
+
+    def rate(self, k: int, n: int, target: float | None = None) -> Rate:
+        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
+        valid at every look where a cell went on until it was decided."""
+        distinct, withheld = self.distinct or None, bool(self.repeating)
+        return rate_of(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
+
+    def given_an_answer(self, target: float | None = None) -> Rate:
+        """Infrastructure and our own deadline left out."""
+        return self.rate(self.passed, self.answered, target)
+
+    def delivered(self, target: float | None = None) -> Rate:
+        """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
+        whatever came of it."""
+        return self.rate(self.passed - self.late_passes, self.tried, target)
+
+
+_COUNTED = ("cells", "repeating", "unpriced", "set_aside")  # of cells
+SUMMED = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED, "cost", "error"))
+
+
+def tally(cells: Iterable[Cell]) -> Tally:
+    cells = tuple(cells)
+    sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
+    sums |= {"repeating": sum(map(_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
+    sums["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
+    cost, error = _cost((cell.cost for cell in cells), sums["unpriced"]), _least(cell.error for cell in cells)
+    return Tally(cells=len(cells), cost=cost, error=error, **sums)
+
+
+def _least(errors: Iterable[float | None]) -> float | None:
+    return min((error for error in errors if error is not None), default=None)
+
+
+def _cost(costs: Iterable[float | None], unpriced: int) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and not unpriced else None
+
+
+def _is_unpriced(cell: Cell) -> bool:
+    return cell.cost is None and bool(cell.passed + cell.failed + cell.infra)
+
+
+def _repeats(cell: Cell) -> bool:
+    return cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed
+
+
+def sums() -> dict[str, Aggregate]:
+    """What a grouped query over cells is annotated with, for `tally_of` to read."""
+    repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
+    counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
+    tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
+    counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
+    counted["sum_set_aside"] = Count("pk", filter=~Q(compute_error=""))
+    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
+
+
+def tally_of(line: Mapping[str, Any]) -> Tally:
+    sums = {name: line[f"sum_{name}"] for name in (*_COUNTED, *SUMMED, "error")}
+    return Tally(cost=_cost([line["sum_cost"]], sums["unpriced"]), **sums)
+
+
+def pooled(tallies: Iterable[Tally]) -> Tally:
+    """The sum of sums."""
+    tallies = tuple(tallies)
+    sums = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED, *SUMMED)}
+    cost = _cost((one.cost for one in tallies), sums["unpriced"])
+    return Tally(cost=cost, error=_least(one.error for one in tallies), **sums)

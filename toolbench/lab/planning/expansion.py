@@ -1,0 +1,253 @@
+"""From a request to a plan: which configurations and cells there will be, what is left out and why, and what it may
+cost. Nothing is written."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import product
+
+from toolbench.engine.asking.methods import ask_for
+from toolbench.engine.capabilities.record import Effective
+from toolbench.engine.capabilities.routing import AUTO, Route, refusal, tool_troubles
+from toolbench.engine.errors import PlanError, PolicyError
+from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.policy.presets import Layers
+from toolbench.evals import examples
+from toolbench.evals.statistics.stopping import FIRST
+from toolbench.evals.trials import Scenario
+from toolbench.lab.confirmation import FREE_KINDS, needs_asking
+from toolbench.lab.models import Model, Provider
+from toolbench.lab.planning.auto_method import must_probe, routing_of, way, with_capabilities, with_route
+from toolbench.lab.planning.lookup import DEFAULT_PROFILE, MOST_TRIALS, LookedUp, look_up
+from toolbench.lab.planning.policy_hash import policy_hash
+from toolbench.lab.planning.policy_layers import layers_of
+from toolbench.lab.planning.request_bounds import is_applicable, most_requests
+from toolbench.lab.planning.rules import with_rules
+from toolbench.lab.planning.run_request import (
+    ConfigChoice,
+    LaunchRefused,
+    Plan,
+    PlannedCell,
+    PlannedConfig,
+    RunRequest,
+    Skipped,
+)
+from toolbench.lab.planning.strategies import read_strategy
+from toolbench.lab.planning.tool_support import deciding_probe, support_of
+from toolbench.providers.probing.conformance import MOST_FIRST_USE_REQUESTS
+
+
+def expand(request: RunRequest) -> Plan:
+    """Raises LaunchRefused with plain sentences by field."""
+    found = look_up(request)
+    choices, skipped = _choices(request, found)
+    configs: list[PlannedConfig] = []
+    cells: list[PlannedCell] = []
+    for choice in choices:
+        if why := _unsuited(choice, found):
+            skipped.append(Skipped(_named(choice, found), why))
+            continue
+        config = _config(request, choice, found)
+        if not config.method:
+            skipped.append(Skipped(_named(choice, found), config.routing["reason"]))
+            continue
+        kept, left_out = _cells(request, config, len(configs), found)
+        skipped += left_out
+        if kept:
+            configs.append(config)
+            cells += kept
+    return _plan(request, configs, cells, skipped)
+
+
+def _choices(request: RunRequest, found: LookedUp) -> tuple[list[ConfigChoice], list[Skipped]]:
+    """Every configuration asked for, profiles that do not apply left out; a model with none left gets the default."""
+    if request.configs:
+        return list(request.configs), []
+    skipped: list[Skipped] = []
+    choices: list[ConfigChoice] = []
+    for pk in request.models:
+        model = found.models[pk]
+        fitting = [name for name in request.profiles if _applies(name, model, request, found)]
+        skipped += [
+            Skipped(f"{model.name} · {name}", f"The profile applies to {found.profiles[name].applies_to} only.")
+            for name in request.profiles
+            if name not in fitting
+        ]
+        profiles = fitting or [DEFAULT_PROFILE]
+        combinations = product(profiles, request.strategies, request.methods, request.examples, request.streams)
+        choices += [ConfigChoice(pk, *combination) for combination in combinations]
+    return choices, skipped
+
+
+def _applies(name: str, model: Model, request: RunRequest, found: LookedUp) -> bool:
+    profile = found.profiles.get(name)
+    return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
+
+
+def _unsuited(choice: ConfigChoice, found: LookedUp) -> str:
+    """Why a method that was named cannot be used here; "" where it can."""
+    wire = found.models[choice.model].provider.wire
+    if choice.method == "template" and wire != Provider.Wire.CHAT:
+        return f"An endpoint that speaks {wire} takes no rendered prompt."
+    return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
+
+
+def _named(choice: ConfigChoice, found: LookedUp) -> str:
+    parts = (found.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
+    return " · ".join(part for part in parts if part)
+
+
+def _config(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> PlannedConfig:
+    model = found.models[choice.model]
+    profile = found.profiles.get(choice.profile)
+    options = profile.options if profile else {}
+    layers = layers_of(request, choice, found)
+    effective = found.effective[choice.model]
+    try:
+        layers = with_rules(layers)
+        layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective)
+        chosen = _chosen(choice, layers, effective)
+        layers = with_route(layers, chosen) if chosen and chosen.method else layers
+        policy = resolve(layers).policy
+        ask_for(policy)
+    except PolicyError as error:
+        raise LaunchRefused(_policy_errors(error)) from error
+    except PlanError as error:
+        raise LaunchRefused({"methods": [str(error)]}) from error
+    return PlannedConfig(
+        model=model.pk,
+        provider=model.provider_id,
+        provider_name=model.provider.name,
+        provider_kind=model.provider.kind,
+        model_name=model.name,
+        profile=choice.profile,
+        options=options,
+        strategy=choice.strategy,
+        method=chosen.method if chosen else choice.method,
+        examples=choice.examples,
+        stream=choice.stream,
+        layers=layers,
+        policy_hash=policy_hash(policy),
+        routing=routing_of(chosen, effective) if chosen else {},
+        support=support_of(effective),
+        probe=deciding_probe(effective),
+        awaits_probe=_awaits_probe(request, choice, effective),
+    )
+
+
+def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route | None:
+    """Where auto leads; None for a method that was named, and while a probe has to be awaited."""
+    if choice.method != AUTO or must_probe(effective.capabilities):
+        return None
+    return way(layers, effective)
+
+
+def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effective) -> bool:
+    """A run with a cap sends no more than the cap, and what a probe sends counts under none; but auto needs a probe."""
+    capped = request.request_cap is not None or request.token_cap is not None
+    wanted = choice.method == AUTO or (request.probe_unknown and not capped)
+    return wanted and must_probe(effective.capabilities)
+
+
+def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = defaultdict(list)
+    for problem in error.problems:
+        mine = problem.layer == "run"
+        where = "" if mine else f"In {problem.layer}: "
+        errors["overrides" if mine else "strategies"].append(f"{where}{problem.key}: {problem.message}.")
+    return dict(errors)
+
+
+def samples_at_zero(policy: Policy) -> bool:
+    """Whether the temperature that is sent is 0, whichever layer asks for it."""
+    return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
+
+
+def _cells(
+    request: RunRequest, config: PlannedConfig, place: int, found: LookedUp
+) -> tuple[list[PlannedCell], list[Skipped]]:
+    kept: list[PlannedCell] = []
+    skipped: list[Skipped] = []
+    for scenario in found.scenarios:
+        if config.examples and config.examples not in examples.sets_for(scenario.slug):
+            skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
+            continue
+        instance = scenario.draw(0, kind="parity")
+        tools = (*instance.tools, *(tool for said in instance.further for tool in said.tools))
+        troubles = tool_troubles(tools, found.effective[config.model].capabilities)
+        if troubles and config.method in ("native", AUTO):
+            skipped.append(Skipped(f"{config} × {scenario.slug}", troubles[0]))
+            continue
+        kept.append(_cell(request, config, place, scenario, found))
+    return kept, skipped
+
+
+def _cell(request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp) -> PlannedCell:
+    instance = scenario.draw(0, kind="parity")
+    policy = resolve((*config.layers, ("scenario", instance.layer))).policy
+    applicable = is_applicable(policy, scenario)
+    provider = found.models[config.model].provider
+    most = most_requests(policy, provider, instance, stream=config.stream) if applicable else 0
+    return PlannedCell(
+        config=place,
+        scenario=scenario.slug,
+        scenario_version=scenario.draw(0, kind=request.instance_kind).version,
+        scenario_group=scenario.group,
+        control=scenario.control,
+        applicable=applicable,
+        deterministic=samples_at_zero(policy),
+        least_requests=min(scenario.straight_requests, most),
+        most_requests=most,
+    )
+
+
+def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[PlannedCell], skipped: list[Skipped]) -> Plan:
+    trials = len(cells) * request.trials
+    if trials > MOST_TRIALS:
+        raise LaunchRefused({"trials": [f"This would be {trials} trials; a run has at most {MOST_TRIALS}."]})
+    if not cells:
+        raise LaunchRefused({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
+    if request.until.get("rule") == "best" and max(competitors(cells).values(), default=0) < 2:
+        raise LaunchRefused({"until": ["The best of one is known already: choose a second configuration."]})
+    least = first_blocks(request)
+    cap = request.request_cap if request.request_cap is not None else 2**62
+    paid: dict[str, int] = defaultdict(int)
+    for name, most in _paid(configs, cells):
+        paid[name] = min(cap, paid[name] + most * request.trials)
+    for name in _probed_and_paid(configs):
+        paid[name] += MOST_FIRST_USE_REQUESTS
+    return Plan(
+        configs=tuple(configs),
+        cells=tuple(cells),
+        skipped=tuple(skipped),
+        trials=trials,
+        least_trials=len(cells) * least,
+        least_requests=min(cap, least * sum(cell.least_requests for cell in cells)),
+        most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
+        paid_requests=dict(paid),
+        needs_confirmation=needs_asking(paid),
+    )
+
+
+def first_blocks(request: RunRequest) -> int:
+    """Trials of every cell that are queued at once."""
+    return min(FIRST, request.trials) if request.until else request.trials
+
+
+def competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
+    """How many cells a scenario has that can be decided."""
+    return Counter(cell.scenario for cell in cells if cell.applicable)
+
+
+def _probed_and_paid(configs: list[PlannedConfig]) -> list[str]:
+    """Return the provider's name for every model whose probe costs money; no cap of the run counts its requests."""
+    waiting = {config.model: config for config in configs if config.awaits_probe}
+    return [config.provider_name for config in waiting.values() if config.provider_kind not in FREE_KINDS]
+
+
+def _paid(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
+    for cell in cells:
+        config = configs[cell.config]
+        if config.provider_kind not in FREE_KINDS:
+            yield config.provider_name, cell.most_requests

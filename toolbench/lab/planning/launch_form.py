@@ -1,0 +1,214 @@
+"""What the launch form offers: every model, profile, scenario, strategy and method, with a hint beside each."""
+
+import json
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from toolbench.evals import scenarios
+from toolbench.evals.statistics.stopping import RATES
+from toolbench.evals.trials import Scenario
+from toolbench.lab.endpoints.setup_pages import get_providers
+from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
+from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
+from toolbench.lab.scenarios.case_sets import kept_sets, word_of
+from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.voices import MESSAGES
+
+STRATEGIES = (
+    ("production", "all layers of workarounds"),
+    ("baseline", "infrastructure and provider defaults, no model workarounds"),
+    ("raw", "as a naive client would ask"),
+    ("wire_standard", "as raw, and only calls in the shape of the published wire standards are read"),
+)
+MOST_CASES = 100
+MOST_SPREAD = 24  # models of a provider; more are folded
+DECIDED_BY = tuple(RATES.items())
+HINTS = {  # of methods
+    "auto": "the first that the endpoint is able to take; one nobody knows is probed first",
+    "native": "tools in the request",
+    "text_json": "one fenced JSON template in the prompt; deprecated: for models without native tools",
+    "template": "our prompt in the model's own turn tokens, to a raw completion endpoint",
+    "constrained": "the endpoint may only write a valid call",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    label: str
+    hint: str = ""
+    muted: bool = False
+    heading: str = ""  # of the choices from here on
+
+    def says(self, words: Sequence[str]) -> bool:
+        return all(word in f"{self.label} {self.hint}".casefold() for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceList:
+    """Choices that stand together; `fold` names those that are folded away until they are asked for or chosen."""
+
+    choices: tuple[Choice, ...]
+    fold: str = ""
+
+
+def all_of(lists: tuple[ChoiceList, ...]) -> list[Choice]:
+    return [choice for one in lists for choice in one.choices]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGroup:
+    """Models of one provider that stand together; `title` is "" where they need no heading."""
+
+    title: str
+    models: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoices:
+    """`open`: all its models are spread out; of a cast of personas, or a long list, only what is chosen is until one
+    is looked for. `away` says why it cannot be asked now, "" where it can."""
+
+    provider: str
+    kind: str
+    simulated: bool
+    groups: tuple[ModelGroup, ...]
+    open: bool
+    away: str
+
+    @property
+    def models(self) -> tuple[Choice, ...]:
+        return tuple(model for group in self.groups for model in group.models)
+
+    def narrowed(self, words: str, keep: Container[str]) -> "ProviderChoices":
+        """Only what has all the words in its name or hint, or is to be kept."""
+        wanted = words.casefold().split()
+        groups = (
+            replace(group, models=tuple(one for one in group.models if one.value in keep or one.says(wanted)))
+            for group in self.groups
+        )
+        left = tuple(group for group in groups if group.models)
+        return replace(self, groups=left, open=self.open or bool(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchChoices:
+    providers: tuple[ProviderChoices, ...]
+    profiles: tuple[ChoiceList, ...]
+    scenarios: tuple[ChoiceList, ...]
+    sets: tuple[tuple[str, tuple[str, ...]], ...]  # of scenarios, with their slugs
+    strategies: tuple[ChoiceList, ...]
+    methods: tuple[ChoiceList, ...]
+
+
+def get_launch_choices() -> LaunchChoices:
+    """Seven queries. Providers without models are left out."""
+    return LaunchChoices(
+        providers=_providers(),
+        profiles=_profiles(),
+        scenarios=_scenarios(),
+        sets=tuple(
+            (name, tuple(one.slug for one in scenarios.select(name))) for name in (*scenarios.SETS, *scenarios.PACKS)
+        ),
+        strategies=_strategies(),
+        methods=(ChoiceList(tuple(Choice(name, name, HINTS[name]) for name in METHODS)),),
+    )
+
+
+def _providers() -> tuple[ProviderChoices, ...]:
+    rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
+    away = {line.provider.pk: line.says for line in get_providers() if line.state != "pass"}
+    grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
+    return tuple(
+        ProviderChoices(
+            provider=provider.name,
+            kind=provider.kind,
+            simulated=provider.kind == Provider.Kind.SIMULATED,
+            open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MOST_SPREAD,
+            groups=_groups(provider, models),
+            away=away.get(provider.pk, ""),
+        )
+        for provider, models in grouped
+    )
+
+
+def _groups(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
+    """Personas by their group, in the order of the cast; other models as one."""
+    if provider.kind != Provider.Kind.SIMULATED:
+        return (ModelGroup("", tuple(_model(model) for model in models)),)
+    cast = all_personas()
+    found: dict[str, list[Choice]] = {persona.group: [] for persona in cast.values()}
+    for model in models:
+        persona = cast.get(model.name.removeprefix(MESSAGES.prefix))
+        found.setdefault(persona.group if persona else "Others", []).append(_model(model))
+    return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
+
+
+def _model(model: Model) -> Choice:
+    hints = [
+        "retired" if model.retired else "",
+        "mixed upstreams" if model.mixed_upstreams else "",
+        f"workaround {', '.join(model.workarounds)}" if model.workarounds else "",
+        model.note,
+    ]
+    return Choice(str(model.pk), model.name, " · ".join(hint for hint in hints if hint), muted=model.retired)
+
+
+def _strategies() -> tuple[ChoiceList, ...]:
+    presets = tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all())
+    return _folded(tuple(Choice(name, name, hint) for name, hint in STRATEGIES), (("preset", "presets"), presets))
+
+
+def _profiles() -> tuple[ChoiceList, ...]:
+    first: list[Choice] = []
+    others: list[Choice] = []
+    for profile in SamplingProfile.objects.all():
+        (first if profile.name == DEFAULT_PROFILE else others).append(_profile(profile))
+    return _folded(tuple(first), (("more profile", "more profiles"), tuple(others)))
+
+
+def _folded(spread: tuple[Choice, ...], *folded: tuple[tuple[str, str], tuple[Choice, ...]]) -> tuple[ChoiceList, ...]:
+    """What is always seen, then each list that is folded, under its number and its name for one or for many; empty
+    ones are left out."""
+    lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
+    return tuple(one for one in (ChoiceList(spread), *lists) if one.choices)
+
+
+def _profile(profile: SamplingProfile) -> Choice:
+    options = ", ".join(f"{name} {json.dumps(value)}" for name, value in profile.options.items()) or "no overrides"
+    scope = "" if profile.applies_to == "*" else f" · {profile.applies_to} only"
+    return Choice(profile.name, profile.name, options + scope)
+
+
+def _scenarios() -> tuple[ChoiceList, ...]:
+    """By group, each group's first with its name; packs and cases are folded."""
+    own: list[Choice] = []
+    packs: list[Choice] = []
+    for name, members in scenarios.groups().items():
+        first, *others = (_scenario(scenario) for scenario in members)
+        found = packs if name in scenarios.PACKS else own
+        found += [replace(first, heading=name), *others]
+    return _folded(
+        tuple(own),
+        (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
+        (("set of cases", "sets of cases"), tuple(_case_sets())),
+        (("case of your own", "cases of your own"), tuple(_own_cases())),
+    )
+
+
+def _case_sets() -> Iterator[Choice]:
+    for group, cases in kept_sets():
+        hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
+        yield Choice(word_of(group), group.name, hint)
+
+
+def _own_cases() -> Iterator[Choice]:
+    """The newest cases of one's own."""
+    cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MOST_CASES]
+    for case in cases:
+        yield Choice(case.slug, case.slug, case.title)
+
+
+def _scenario(scenario: Scenario) -> Choice:
+    return Choice(scenario.slug, scenario.slug, scenario.intent, muted=scenario.control)

@@ -1,0 +1,88 @@
+"""What a request speaks of, looked up: rows and scenarios by the names it uses, and all that is wrong with it at
+once."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbench.engine.capabilities.record import Effective
+from toolbench.engine.capabilities.routing import AUTO
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.presets import STRATEGIES, preset_names
+from toolbench.evals.statistics.stopping import Until, UntilRefused
+from toolbench.evals.trials import Scenario
+from toolbench.lab.endpoints.capabilities import get_effective
+from toolbench.lab.models import Model, Preset, SamplingProfile
+from toolbench.lab.planning.run_request import LARGEST_CAP, LaunchRefused, RunRequest
+from toolbench.lab.planning.strategies import read_strategy
+from toolbench.lab.scenarios.catalogue import find_scenarios, in_catalogue_order
+
+METHODS = (AUTO, "native", "text_json", "template", "constrained")
+MOST_TRIALS = 100_000  # of one run
+DEFAULT_PROFILE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The rows and scenarios a request speaks of, by what it calls them."""
+
+    models: Mapping[int, Model]
+    profiles: Mapping[str, SamplingProfile]
+    presets: Mapping[str, JsonObject]
+    scenarios: tuple[Scenario, ...]
+    effective: Mapping[int, Effective]
+
+
+def look_up(request: RunRequest) -> LookedUp:
+    """Raises LaunchRefused with plain sentences by field."""
+    errors: dict[str, list[str]] = defaultdict(list)
+    wanted = {choice.model for choice in request.configs} or set(request.models)
+    models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}
+    if not wanted:
+        errors["models"].append("Choose at least one model.")
+    errors["models"] += [f"There is no model {pk}." for pk in sorted(wanted - set(models))]
+    profiles = {profile.name: profile for profile in SamplingProfile.objects.all()}
+    names = {choice.profile for choice in request.configs} or set(request.profiles)
+    errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
+    presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
+    strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
+    known = {*preset_names(), *presets}
+    errors["strategies"] += [
+        f"There is no strategy or preset {word}."
+        for name in sorted(strategies)
+        for word in read_strategy(name).unknown(STRATEGIES, known)
+    ]
+    methods = {choice.method for choice in request.configs} or set(request.methods)
+    errors["methods"] += [
+        f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
+    ]
+    chosen = _scenarios(request, errors)
+    _check_numbers(request, errors)
+    if problems := {name: sentences for name, sentences in errors.items() if sentences}:
+        raise LaunchRefused(problems)
+    return LookedUp(models, profiles, presets, chosen, get_effective(models.values()))
+
+
+def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
+    known = find_scenarios(request.scenarios)
+    errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
+    if not request.scenarios:
+        errors["scenarios"].append("Choose at least one scenario.")
+    return in_catalogue_order(known.values())
+
+
+def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
+    if not 1 <= request.trials <= MOST_TRIALS:
+        errors["trials"].append(f"Trials per cell must be between 1 and {MOST_TRIALS}.")
+    if request.until:
+        try:
+            Until.read(request.until)
+        except UntilRefused as refused:
+            errors["until"].append(str(refused))
+    for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
+        if cap is not None and not 1 <= cap <= LARGEST_CAP:
+            errors[name].append(f"A cap is a whole number from 1 to {LARGEST_CAP:,}; leave it empty for none.")
+    if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
+        errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
+    if request.instance_kind not in ("parity", "drawn"):
+        errors["instance_kind"].append("Instances are either parity or drawn.")

@@ -1,0 +1,72 @@
+"""The layers of one configuration, in their order: where each wish, workaround and preset stands."""
+
+from toolbench.engine.capabilities.routing import AUTO
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.presets import Layers, UnknownPreset, Wishes, layers_for, preset
+from toolbench.lab.planning.lookup import LookedUp
+from toolbench.lab.planning.rules import LAUNCH
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.strategies import read_strategy
+
+
+def layers_of(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Layers:
+    """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
+    the user wrote as overrides lies above all but the scenario. Raises LaunchRefused."""
+    model = found.models[choice.model]
+    profile = found.profiles.get(choice.profile)
+    words = read_strategy(choice.strategy)
+    workarounds = [name for name in model.workarounds if name not in words.less]
+    own = [name for name in workarounds if name in found.presets]
+    patch: JsonObject = found.presets.get(words.base, {})
+    wishes = Wishes(
+        profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
+        preset=patch,
+        run=request.overrides,
+    )
+    try:
+        layers = layers_for(
+            words.base,
+            model.provider.template,
+            workarounds=[name for name in workarounds if name not in own],
+            wishes=wishes,
+        )
+    except UnknownPreset as error:
+        raise LaunchRefused({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
+    if model.provider.option_defaults:
+        layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
+    added = [*(own if words.base == "production" else ()), *words.more]
+    layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
+    return ((LAUNCH, _asked(request, choice, found)), *layers)
+
+
+def _preset(name: str, found: LookedUp) -> JsonObject:
+    return found.presets[name] if name in found.presets else preset(name)
+
+
+def _with_workarounds(layers: Layers, own: Layers) -> Layers:
+    """The user's own workarounds, and presets put on top of a strategy, stand where built-in workarounds do: below
+    profile, preset and run."""
+    place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
+    return (*layers[:place], *own, *layers[place:])
+
+
+def _asked(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> JsonObject:
+    model = found.models[choice.model]
+    asked: JsonObject = {
+        "tool_use_mode": request.tool_use_mode,
+        "tool_failure_policy": request.tool_failure_policy,
+    }
+    if choice.method != AUTO:
+        asked["method"] = choice.method
+    if choice.examples:
+        asked["examples"] = choice.examples
+    known = found.effective[model.pk].capabilities
+    if known.constrained:
+        asked["constraint"] = known.constrained[0]
+    if known.text_format:
+        asked["text_format"] = known.text_format
+    if request.tool_allowlist:
+        asked["tool_allowlist"] = list(request.tool_allowlist)
+    if request.tool_denylist:
+        asked["tool_denylist"] = list(request.tool_denylist)
+    return asked

@@ -1,0 +1,77 @@
+"""How many requests trials may take at most, and asking before many are paid for."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from toolbench.engine.capabilities.routing import AUTO
+from toolbench.engine.policy.optional_parameters import OPTIONAL
+from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.evals.trials import Instance, Scenario
+from toolbench.lab.confirmation import FREE_KINDS, check_agreed
+from toolbench.lab.models import Cell, Provider
+from toolbench.lab.scenarios.catalogue import find_scenario
+
+
+def most_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
+    """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
+    the policy allows it, every optional parameter is refused once where the policy then asks without it, and every
+    request is sent as often as it may be."""
+    asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
+    refused = len(_optional_parameters(policy, provider, instance, stream=stream))
+    turns = (1 + len(instance.further)) * policy.max_turns * asked
+    again = refused if policy.drop_refused_parameters else 0
+    return (turns + again) * max(provider.max_attempts, policy.cut_stream_retries + 1)
+
+
+def _optional_parameters(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> frozenset[str]:
+    """Return the optional parameters that requests of a trial may carry."""
+    sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
+    if policy.method in ("native", AUTO) and (instance.tools or any(said.tools for said in instance.further)):
+        sent.add("tool_choice")
+    else:
+        sent.discard("parallel_tool_calls")  # never sent without tools
+    if provider.kind in FREE_KINDS:
+        sent.add("seed")
+    if stream:
+        sent.add("stream_options")
+    return frozenset((sent & OPTIONAL.keys()) - set(policy.left_out_parameters))
+
+
+def is_applicable(policy: Policy, scenario: Scenario) -> bool:
+    """With tools off, a scenario about tools says nothing about the model."""
+    return scenario.control or policy.tool_use_mode != "disabled"
+
+
+def frozen_policy(cell: Cell) -> Policy:
+    """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
+    layer = find_scenario(cell.scenario, cell.scenario_version).draw(0, kind="parity").layer
+    return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
+
+
+def check_paid_for(
+    trials: Iterable[tuple[Cell, Policy, int]],
+    *,
+    cap_left: int | None,
+    agreed: int,
+    probes: Mapping[str, int] = MappingProxyType({}),
+) -> None:
+    """`check_agreed` of the requests that so many more trials of these cells, with these policies, may send at most.
+
+    Args:
+        cap_left: the requests that the run's cap still allows; None without a cap.
+        probes: the paid requests of probes, by the provider's name; no cap counts them.
+    """
+    paid: dict[str, int] = defaultdict(int)
+    for cell, policy, count in trials:
+        config = cell.config
+        if config.provider is None or config.provider_kind in FREE_KINDS:
+            continue
+        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        if is_applicable(policy, scenario):
+            instance = scenario.draw(0, kind="parity")
+            most = most_requests(policy, config.provider, instance, stream=config.stream)
+            paid[config.provider_name] += count * most
+    capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
+    check_agreed(Counter(capped) + Counter(probes), agreed)

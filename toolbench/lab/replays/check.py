@@ -1,0 +1,83 @@
+"""Whether what is stored of a run gives again what was judged of it."""
+
+from dataclasses import dataclass
+
+from toolbench.evals.judging.judging import NEW_CLASSES
+from toolbench.lab.models import Trial
+from toolbench.lab.replays.execute import Replayed, differences, judging_version, replay
+
+_DECISIVE = ("outcome", "end", "task_pass", "parity_pass", "failure_class", "category")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCheck:
+    """Trials of a run replayed under their own settings.
+
+    Attributes:
+        same: same verdict and end; of trials judged by older rules, the same outcome, end and failure class.
+        by_newer_rules: a line per trial whose verdict a newer version of the rules changes, by a class that it names.
+        differing, unknown: a line per trial.
+    """
+
+    same: int
+    never_sent: int
+    by_newer_rules: tuple[str, ...]
+    differing: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.differing and not self.unknown
+
+    @property
+    def sentence(self) -> str:
+        replayed = self.same + len(self.by_newer_rules) + len(self.differing) + len(self.unknown)
+        newer = len(self.by_newer_rules)
+        changed = f"{newer} change{'s' if newer == 1 else ''} by newer judging rules, " if newer else ""
+        left_out = f"; {self.never_sent} were never sent" if self.never_sent else ""
+        return (
+            f"{self.same} of {replayed} replayed trials have the same verdict and end, {changed}"
+            f"{len(self.differing)} differ, {len(self.unknown)} cannot be known{left_out}. No request was sent."
+        )
+
+
+def check_run(run_id: int) -> ReplayCheck:
+    """Replay every finished trial of the run. Call it in a thread without an event loop."""
+    ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
+    same = never_sent = 0
+    newer: list[str] = []
+    differing: list[str] = []
+    unknown: list[str] = []
+    for one in replay(ids):
+        name = f"trial {one.trial.pk} ({one.trial.scenario})"
+        if one.never_sent:
+            never_sent += 1
+        elif one.unknown_from is not None:
+            unknown.append(f"{name}: unknown from step {one.unknown_from}: {one.why}.")
+        elif not (changed := _changed(one)):
+            same += 1
+        elif version := _naming_version(one):
+            now = one.columns["failure_class"]
+            newer.append(f"{name}: {one.trial.failure_class or 'pass'} → {now}, by version {version} of the rules.")
+        else:
+            differing.append(f"{name}: {', '.join(changed)} differ.")
+    return ReplayCheck(same, never_sent, tuple(newer), tuple(differing), tuple(unknown))
+
+
+def _changed(one: Replayed) -> tuple[str, ...]:
+    """Return the columns that differ. Of a trial judged by older rules only what decides counts: newer rules may say
+    the same in other words."""
+    changed = differences(one)
+    if _judged_by(one.trial) == judging_version(one.columns["verdict"]):
+        return changed
+    return tuple(name for name in changed if name in _DECISIVE)
+
+
+def _naming_version(one: Replayed) -> int:
+    """Return the version of the judging rules that newly gives the trial's failure class; 0 where none does."""
+    newer = range(_judged_by(one.trial) + 1, judging_version(one.columns["verdict"]) + 1)
+    return next((v for v in newer if one.columns["failure_class"] in NEW_CLASSES.get(v, ())), 0)
+
+
+def _judged_by(trial: Trial) -> int:
+    return judging_version(trial.verdict)

@@ -1,0 +1,111 @@
+"""Looking at the causes of stored trials again, as after the taxonomy has changed or another verdict was given. Nothing
+is sent."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.wire_steps import WireStep
+from toolbench.evals.due import Due, Graded, grade
+from toolbench.evals.trials import Scenario
+from toolbench.lab.metrics.cells import mark_stale
+from toolbench.lab.models import Judgement, Trial
+from toolbench.lab.scenarios.catalogue import find_scenario
+from toolbench.lab.traces.cause_columns import COLUMNS, cause_columns
+from toolbench.lab.traces.taxonomy_steps import stored_steps
+
+_ROWS = 200
+_GRADED = ("call_expected", "arguments_asked", "arguments_right")
+_READ = (
+    "pk",
+    "execution",
+    "scenario",
+    "instance_kind",
+    "instance_seed",
+    "outcome",
+    "end",
+    "failure_class",
+    "cause",
+    "cause_signature",
+    *_GRADED,
+)
+
+_WRITE = f"""
+UPDATE lab_trial AS trial SET {", ".join(f'"{name}" = row."{name}"' for name in COLUMNS)}
+FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
+    {", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())})
+WHERE trial.id = row.id AND trial.state = 'done' AND trial.execution = row.execution
+RETURNING trial.cell_id
+"""
+
+
+def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:
+    """Looks at every finished trial that an older version of the taxonomy looked at, or at all of them; sends nothing.
+    Imported trials stay as they came. Returns how many were looked at and how many of them have another cause than
+    before."""
+    done = Trial.objects.filter(state=Trial.State.DONE, run__imported=False)
+    if run_id is not None:
+        done = done.filter(run_id=run_id)
+    if not again:
+        done = done.filter(~Q(taxonomy=taxonomy_version()))
+    looked, changed, last = 0, 0, 0
+    while rows := _rows(done.filter(pk__gt=last).order_by("pk")[:_ROWS]):
+        last = rows[-1]["pk"]
+        looked += len(rows)
+        changed += _reclassify(rows)
+    return looked, changed
+
+
+def reclassify_trials(trial_ids: Iterable[int]) -> None:
+    """Looks at these again, as after another verdict."""
+    left = iter(trial_ids)
+    while ids := list(islice(left, _ROWS)):
+        _reclassify(_rows(Trial.objects.filter(pk__in=ids)))
+
+
+def _rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
+    """With the version of the scenario that judged last, and whether anybody judged."""
+    current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
+    rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
+    return list(rows.values(*_READ, "version", "judged"))
+
+
+def _reclassify(rows: Sequence[Mapping[str, Any]]) -> int:
+    steps = stored_steps([row["pk"] for row in rows])
+    find = cache(_scenario_as_it_was)
+    columns = [_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
+    written = [
+        {"id": row["pk"], "execution": row["execution"], **some} for row, some in zip(rows, columns, strict=True)
+    ]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WRITE, [json.dumps(written)])
+        mark_stale(line[0] for line in cursor.fetchall())
+    both = zip(rows, columns, strict=True)
+    return sum((row["cause"], row["cause_signature"]) != (new["cause"], new["cause_signature"]) for row, new in both)
+
+
+def _columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
+    """What is due stays as it was written where the scenario is no longer the one that judged."""
+    if not row["judged"]:
+        graded = grade(steps, Due())
+    elif scenario is None:
+        graded = Graded(*(row[name] for name in _GRADED))
+    else:
+        graded = grade(steps, scenario.due(scenario.draw(row["instance_seed"], kind=row["instance_kind"])))
+    return cause_columns(steps, row, scenario=row["scenario"], graded=graded)
+
+
+def _scenario_as_it_was(slug: str, version: int) -> Scenario | None:
+    try:
+        found = find_scenario(slug, version)
+    except KeyError:
+        return None
+    return found if found.version == version else None

@@ -1,0 +1,223 @@
+"""Judging stored trials again after a scenario or a rule was corrected: no request, both verdicts kept with their
+versions, the new one current."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.judging import judging
+from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale
+from toolbench.lab.models import Judgement, Run, Trial
+from toolbench.lab.replays.execute import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
+from toolbench.lab.replays.reclassify import reclassify_trials
+from toolbench.lab.scenarios.catalogue import find_judging_scenario
+
+BATCH = 40
+MOST_CHANGES = 200  # listed; every one is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    trial: int
+    scenario: str
+    before: str
+    after: str
+    sentence: str
+
+
+@dataclass(slots=True)
+class Rejudged:
+    """What came of judging again. `unversioned` are trials whose verdict comes out otherwise although neither version
+    changed: nothing is written of them, since a version holds one verdict."""
+
+    judged: int = 0
+    unchanged: int = 0
+    current: int = 0
+    unknown: int = 0
+    unversioned: int = 0
+    flips: Counter[tuple[str, str]] = field(default_factory=Counter)
+    changed: list[Changed] = field(default_factory=list)
+    looked: int = 0
+
+    @property
+    def sentence(self) -> str:
+        flips = [f"{count} {before} → {after}" for (before, after), count in self.flips.most_common()]
+        parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *flips]
+        parts += [f"{self.unchanged} as before"] if self.unchanged else []
+        parts += [f"{self.current} already judged by these versions"] if self.current else []
+        parts += [f"{self.unknown} cannot be judged: the task itself changed"] if self.unknown else []
+        parts += [f"{self.unversioned} come out otherwise without a new version: not written"] * bool(self.unversioned)
+        return f"{', '.join(parts)}. No request was sent."
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingState:
+    """Of a run: trials judged by older versions than those of now, and trials that were judged again."""
+
+    outdated: int
+    again: int
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    scenario: int
+    judging: int
+
+
+def rejudge(trial_ids: Iterable[int]) -> Rejudged:
+    """Finished trials; the others are passed over. To be called in a thread without an event loop."""
+    done = Rejudged()
+    for _ in rejudge_by_batches(trial_ids, done):
+        pass
+    return done
+
+
+def rejudge_by_batches(trial_ids: Iterable[int], done: Rejudged) -> Iterator[None]:
+    """The same, counted in `done`; each batch is kept before the next one begins, and cells follow at the end."""
+    replayed = replay(trial_ids, anew=True)
+    while batch := list(islice(replayed, BATCH)):
+        with transaction.atomic():
+            written = _keep(batch, done)
+            reclassify_trials(trial.pk for trial in written)
+            mark_stale(trial.cell_id for trial in written)
+        done.looked += len(batch)
+        yield
+    bring_up_to_date()
+
+
+def of_run(run_id: int) -> QuerySet[Trial]:
+    return Trial.objects.filter(run_id=run_id, state=Trial.State.DONE, run__deleted_at=None).order_by("position")
+
+
+def of_scenario(slug: str) -> QuerySet[Trial]:
+    done = Trial.objects.filter(scenario=slug, state=Trial.State.DONE, run__deleted_at=None)
+    return done.order_by("run_id", "position")
+
+
+def outdated(run_id: int) -> int:
+    """How many finished trials of the run were judged by older versions than those of now."""
+    now = Q()
+    for slug, tried in of_run(run_id).order_by().values_list("scenario", "scenario_version").distinct():
+        if version := _version_now(slug, tried):
+            now |= Q(scenario=slug, scenario_version=tried) & _judged_by(Versions(version, judging.VERSION))
+    judged = of_run(run_id).exclude(verdict={})
+    return judged.exclude(now).count() if now else 0
+
+
+def get_judging_state(run_id: int) -> JudgingState:
+    again = Judgement.objects.filter(trial__run_id=run_id, current=True).count()
+    return JudgingState(outdated(run_id), again)
+
+
+def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
+    """Every verdict on the trial's last execution, the first one first; () when it was never judged again."""
+    return tuple(Judgement.objects.filter(trial=trial, judged_at__gte=trial.finished_at or timezone.now()))
+
+
+def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
+    """Trials of the run whose outcome is another one than at first: (first, current)."""
+    rows = Judgement.objects.filter(trial__run=run).select_related("trial").defer("trial__rendered_prompt")
+    first: dict[int, Judgement] = {}
+    current: dict[int, Judgement] = {}
+    for row in rows:
+        first.setdefault(row.trial_id, row)
+        if row.current:
+            current[row.trial_id] = row
+    pairs = ((first[trial], row) for trial, row in current.items())
+    return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MOST_CHANGES))
+
+
+def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[Trial]:
+    """Writes the new verdicts and gives the trials that have one."""
+    ids = [one.trial.pk for one in batch]
+    locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
+    there = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
+    written: list[Trial] = []
+    for one in batch:
+        trial = locked.get(one.trial.pk)
+        if trial is None or trial.execution != one.trial.execution or trial.state != Trial.State.DONE:
+            continue
+        if one.never_sent:
+            continue
+        if one.unknown_from is not None:
+            done.unknown += 1
+        elif _is_new(one, trial, there.get(trial.pk), done):
+            _write(one, trial, done)
+            written.append(trial)
+    return written
+
+
+def _is_new(one: Replayed, trial: Trial, row: Judgement | None, done: Rejudged) -> bool:
+    before = _versions(trial, row)
+    if before != Versions(one.version, judging.VERSION):
+        return True
+    done.current += not differences(one)
+    done.unversioned += bool(differences(one))
+    return False
+
+
+def _versions(trial: Trial, row: Judgement | None) -> Versions:
+    """Those of the current verdict."""
+    if row is not None and trial.finished_at is not None and row.judged_at >= trial.finished_at:
+        return Versions(row.scenario_version, row.judging_version)
+    return Versions(trial.scenario_version, judging_version(trial.verdict))
+
+
+def _write(one: Replayed, trial: Trial, done: Rejudged) -> None:
+    rows = Judgement.objects.filter(trial=trial)
+    rows.filter(judged_at__lt=trial.finished_at).delete()  # of an execution before this one
+    if not rows.exists():
+        own = {name: getattr(trial, name) for name in COLUMNS}
+        _row(trial, _versions(trial, None), own).save()
+    rows.update(current=False)
+    now = Versions(one.version, judging.VERSION)
+    rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
+    _row(trial, now, one.columns, current=True).save()
+    Trial.objects.filter(pk=trial.pk).update(**one.columns)
+    done.judged += 1
+    before, after = trial.outcome, one.columns["outcome"]
+    if before == after:
+        done.unchanged += 1
+        return
+    done.flips[before, after] += 1
+    if len(done.changed) < MOST_CHANGES:
+        done.changed.append(Changed(trial.pk, trial.scenario, before, after, one.columns["sentence"]))
+
+
+def _row(trial: Trial, versions: Versions, columns: JsonObject, *, current: bool = False) -> Judgement:
+    """Unsaved. The first verdict was made when the trial ended."""
+    return Judgement(
+        trial=trial,
+        scenario_version=versions.scenario,
+        judging_version=versions.judging,
+        current=current,
+        outcome=columns["outcome"],
+        columns=columns,
+        judged_at=timezone.now() if current else trial.finished_at or timezone.now(),
+    )
+
+
+def _judged_by(versions: Versions) -> Q:
+    again = Q(
+        judgements__current=True,
+        judgements__scenario_version=versions.scenario,
+        judgements__judging_version=versions.judging,
+    )
+    said = Q(verdict__judging=versions.judging)
+    if versions.judging == FIRST_JUDGING:
+        said |= Q(verdict__judging__isnull=True)
+    return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & said)
+
+
+def _version_now(slug: str, tried: int) -> int | None:
+    """Return the version that judges trials of version `tried` now; None where the scenario is gone."""
+    try:
+        return find_judging_scenario(slug, tried).version
+    except KeyError:
+        return None

@@ -1,0 +1,95 @@
+"""A comparison to take away: one row for the whole, one for every scenario, one for every way of calling."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from toolbench.lab.metrics.export_table import ExportTable, Value
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.retries import Retries
+from toolbench.lab.metrics.times import quantile_columns, quantile_values
+from toolbench.lab.results.compare.comparison import Comparison, Needed, get_comparison
+from toolbench.lab.results.compare.query import CompareQuery
+from toolbench.lab.results.compare.secondary_metrics import QUANTILES
+from toolbench.lab.results.compare.statistics import Compared
+
+_RETRIES = ("answers_429", "answers_5xx", "retries", "backoff_ms")
+COLUMNS = (
+    "what", "scenario", "stratum", "first_k", "first_n", "first_low", "first_high", "second_k", "second_n",
+    "second_low", "second_high", "difference", "low", "high", "p", "p_corrected", "says", "simulated",
+    "low_simultaneous", "high_simultaneous", "comparisons", "difference_shown",
+    *(f"{side}_{name}" for name in _RETRIES for side in ("first", "second")),
+)  # fmt: skip
+TIMES = tuple(
+    f"{side}_{column}" for name, _ in QUANTILES for side in ("first", "second") for column in quantile_columns(name)
+)
+_NO_TIMES: tuple[Value, ...] = (None,) * len(TIMES)
+
+
+def export_comparison(query: CompareQuery) -> ExportTable:
+    """Return what the page shows. Differences are fractions, second side less first; None is what was not computed.
+    Times are those of the whole."""
+    page = get_comparison(query)
+    rows: list[tuple[Value, ...]] = []
+    simulated = any(side.simulated for side in page.sides)
+    if page.comparable:
+        counts, strata = {name: sides for name, *sides in page.retries}, Counter(row.scenario for row in page.rows)
+        rows += [(*_row(("whole", "", ""), page.whole, simulated), *_retries(counts[""]), *_times(page))]
+        for row in page.rows:
+            sides = counts.get(row.scenario, counts[""]) if strata[row.scenario] == 1 else None
+            named = ("by scenario", row.scenario, row.label)
+            rows += [(*_row(named, row.compared, simulated), *_retries(sides), *_NO_TIMES)]
+        for one in page.beside.calls:
+            rows += [(*_row((one.metric.label, "", ""), one.compared, simulated), *_retries(None), *_NO_TIMES)]
+    return ExportTable(f"{page.names[1]} against {page.names[0]}", _notes(page), (*COLUMNS, *TIMES), tuple(rows))
+
+
+def _retries(sides: Sequence[Retries] | None) -> tuple[Value, ...]:
+    """Of both sides; None where they are not known, or not counted for this row."""
+    pair = sides or (None, None)
+    return tuple(
+        getattr(side, name) if side is not None and side.retries_known else None for name in _RETRIES for side in pair
+    )
+
+
+def _times(page: Comparison) -> tuple[Value, ...]:
+    """Return value and bounds of both sides for each quantile; None where times are not compared."""
+    if not page.beside.times:
+        return _NO_TIMES
+    shifts = [one.shift for one in page.beside.times]
+    sides = (side for shift in shifts for side in ((shift.first, shift.second) if shift else (None, None)))
+    return tuple(value for side in sides for value in quantile_values(side))
+
+
+def _row(named: tuple[Value, Value, Value], compared: Compared, simulated: bool) -> tuple[Value, ...]:
+    """Return the columns up to `difference_shown`: the comparison alone, then as one of those shown together."""
+    found = compared.difference
+    alone = found.among(1) if found else None
+    by_itself = (alone.value, alone.low, alone.high, alone.p) if alone else (None, None, None, None)
+    together = (found.low, found.high, found.comparisons, found.shown) if found else (None, None, None, None)
+    rates = (*_rate(compared.first), *_rate(compared.second))
+    return (*named, *rates, *by_itself, compared.p, compared.says, simulated, *together)
+
+
+def _rate(rate: Rate) -> tuple[Value, ...]:
+    return (rate.k, rate.n, None, None) if rate.withheld else (rate.k, rate.n, rate.low, rate.high)
+
+
+def _trials(needed: Needed) -> str:
+    return f"{needed.more} more trials a side would" if needed.more else "So many trials"
+
+
+def _notes(page: Comparison) -> tuple[str, ...]:
+    fates = page.flips
+    told = (
+        f"instances: {fates.regressed} regressed, {fates.fixed} fixed, {fates.still_failing} still failing, "
+        f"{fates.still_passing} still passing, {fates.new} new, {fates.removed} removed"
+    )
+    return (
+        f"{page.metric}, {page.how}; the second side less the first.",
+        *((told,) if page.how == "paired" else ()),
+        f"{_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
+        "low, high and p are of a comparison alone. p_corrected, low_simultaneous and high_simultaneous are of all the "
+        "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them. "
+        "The whole is a family of its own; the scenarios are one, and calls, times and cost are another.",
+        *page.warnings,
+    )

@@ -1,0 +1,125 @@
+"""What the compare page's address asks for: two sides, each by any of the axes. Unreadable values are dropped and
+named, never an error."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from urllib.parse import urlencode
+
+from toolbench.lab.plain_text import plain
+from toolbench.lab.query_params import Query
+from toolbench.lab.results.trial.filter import STREAMED, WHOLE
+from toolbench.lab.whole_numbers import whole_number
+
+AXES = {
+    "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
+    "profile": "Profile", "strategy": "Strategy", "method": "Method", "examples": "Examples", "stream": "Answers",
+    "prompt": "Prompt version", "upstream": "Upstream", "day": "Day", "published": "Published row",
+}  # fmt: skip
+SIDES = ("a", "b")
+METRICS = {
+    "given": "Success given an answer",
+    "delivered": "Delivered success",
+    "first": "First-attempt success",
+}
+KINDS = ("", "parity", "drawn")
+HOWS = ("", "stratified")
+POINTS = 7
+NAMES_RUNS = ("run", "config")
+LONGEST = 1_000  # characters of a value; cut, a list of runs would end in another run
+
+
+@dataclass(frozen=True, slots=True)
+class CompareQuery:
+    """`both` holds what stands on either side, `a` and `b` what one side says of its own, by axis. `how` stratified
+    leaves pairs alone; `points` is the difference that is worth finding, in percentage points."""
+
+    both: Mapping[str, str] = field(default_factory=dict)
+    a: Mapping[str, str] = field(default_factory=dict)
+    b: Mapping[str, str] = field(default_factory=dict)
+    metric: str = "given"
+    group: str = ""
+    kind: str = ""
+    how: str = ""
+    points: int = POINTS
+    demo: bool = False
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Query) -> "CompareQuery":
+        ignored: list[str] = []
+        read = {prefix: _axes(query, prefix, ignored) for prefix in ("", "a_", "b_")}
+        points = _given(query, "points")
+        wrong = {
+            "metric": _given(query, "metric") not in ("", *METRICS),
+            "kind": _given(query, "kind") not in KINDS,
+            "how": _given(query, "how") not in HOWS,
+            "points": bool(points) and whole_number(points, least=1, most=50) is None,
+        }
+        ignored += [name for name, is_wrong in wrong.items() if is_wrong]
+        return cls(
+            both=read[""], a=read["a_"], b=read["b_"],
+            metric="given" if wrong["metric"] else _given(query, "metric") or "given",
+            group=_given(query, "group"),
+            kind="" if wrong["kind"] else _given(query, "kind"),
+            how="" if wrong["how"] else _given(query, "how"),
+            points=POINTS if wrong["points"] else int(points or POINTS),
+            demo=_given(query, "demo") == "1",
+            ignored=tuple(ignored),
+        )  # fmt: skip
+
+    def side(self, name: str) -> dict[str, str]:
+        """All that holds of side `a` or `b`."""
+        return {**self.both, **(self.a if name == "a" else self.b)}
+
+    @property
+    def asked(self) -> bool:
+        """Whether there are two sides to compare."""
+        return bool(self.side("a") and self.side("b")) and self.side("a") != self.side("b")
+
+    @property
+    def published(self) -> bool:
+        return all("published" in self.side(name) for name in SIDES)
+
+    def query(self, **changes: object) -> str:
+        """As a query string; `swap=True` changes the sides, everything else a field. Defaults are left out."""
+        sides = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
+        pairs = [(name, value) for name, value in self.both.items()]
+        pairs += [(f"{p}_{name}", value) for p, side in zip(SIDES, sides, strict=True) for name, value in side.items()]
+        usual = {"metric": "given", "group": "", "kind": "", "how": "", "points": POINTS}
+        values = {name: getattr(self, name) for name in usual} | changes
+        pairs += [(name, str(values[name])) for name in usual if values[name] != usual[name]]
+        return urlencode([*pairs, *([("demo", "1")] if self.demo else [])])
+
+
+def _axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
+    found = {}
+    for axis in AXES:
+        value = _given(query, prefix + axis)
+        if value and (len(value) > LONGEST or not _is_readable(axis, value)):
+            ignored.append(prefix + axis)
+        elif value:
+            found[axis] = value
+    return found
+
+
+def _is_readable(axis: str, value: str) -> bool:
+    if axis in NAMES_RUNS:
+        return None not in (whole_number(part, least=1) for part in value.split(","))
+    if axis == "published":
+        return whole_number(value.removeprefix("p"), most=10_000) is not None
+    if axis == "stream":
+        return value in (STREAMED, WHOLE)
+    return axis != "day" or _is_day(value)
+
+
+def _is_day(value: str) -> bool:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _given(query: Query, name: str) -> str:
+    return plain(query.get(name, ""))

@@ -1,0 +1,84 @@
+"""What stands beside success: how calls were made on both sides, how long trials took and what they cost.
+
+The comparison of the whole answers the question that was asked: it is a family of its own. All differences here are one
+more family: each interval is simultaneous at 1 − 5 % / (how many there are)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import QuerySet
+
+from toolbench.evals.deciding.deciding import cost_difference
+from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
+from toolbench.lab.metrics.cells import ANSWERED
+from toolbench.lab.metrics.definitions import METRICS, Metric
+from toolbench.lab.models import Trial
+from toolbench.lab.results.compare.sides import VIOLATIONS, Side
+from toolbench.lab.results.compare.statistics import Compared, Counts, stratified
+
+GOOD = ("structured", "schema", "arguments")  # the more the better
+QUANTILES = (("p50", 0.5), ("p95", 0.95))
+
+
+@dataclass(frozen=True, slots=True)
+class CallRate:
+    metric: Metric
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShift:
+    """`shift` is None where a side has no answer."""
+
+    name: str
+    shift: QuantileDifference | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Everything that is compared beside success.
+
+    Attributes:
+        times: () where a side is a local model, which shares this machine.
+        cost: dollars per delivered success, the second side less the first; None where it is not known.
+        comparisons: how many differences there are, the comparison of the whole left out.
+    """
+
+    calls: tuple[CallRate, ...]
+    times: tuple[TimeShift, ...]
+    cost: Span | None
+    comparisons: int
+
+
+def get_beside(counts: Counts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]) -> Beside:
+    """Return what stands beside success. Calls of one trial hang together: each trial is a cluster."""
+    good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
+    bad = [replace(stratified(replace(counts, metric=name), counts.keys), fewer=True) for name in VIOLATIONS]
+    timed = bool(counts.keys) and not any(side.local for side in sides)
+    before, after = (_times(side) if timed else [] for side in trials)
+    first, second = (side.cost for side in sides)
+    priced = first is not None and second is not None
+    tested = sum(one.difference is not None for one in (*good, *bad))
+    many = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
+    named = zip((*GOOD, *VIOLATIONS), (*good, *bad), strict=True)
+    return Beside(
+        calls=tuple(CallRate(METRICS[name], one.among(many)) for name, one in named),
+        times=tuple(
+            TimeShift(name, quantile_difference(before, after, q, comparisons=many)) for name, q in QUANTILES if timed
+        ),
+        cost=cost_difference(first, second, comparisons=many) if first and second else None,
+        comparisons=many,
+    )
+
+
+def simultaneous(found: Sequence[Compared]) -> list[Compared]:
+    """Return the same, each difference as one of all that could be tested."""
+    many = sum(one.difference is not None for one in found)
+    return [one.among(many) for one in found]
+
+
+def _times(trials: QuerySet[Trial]) -> list[float]:
+    """Return how long each answered trial took, without queue."""
+    found = trials.filter(ANSWERED).exclude(duration_ms=None)
+    return [time for time in found.values_list("duration_ms", flat=True) if time is not None]

@@ -1,0 +1,229 @@
+"""One side of a comparison: its trials, summed by stratum and instance in one query."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
+from django.db.models import (
+    Avg,
+    BigIntegerField,
+    Case,
+    Count,
+    F,
+    FloatField,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+)  # fmt: skip
+from django.db.models.functions import Cast
+
+from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.trials import DRAWN
+from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
+from toolbench.lab.metrics.cost import cost_per_success, paid_of, paid_together
+from toolbench.lab.metrics.repeated_instances import TRIED
+from toolbench.lab.metrics.retries import Retries, count_retries
+from toolbench.lab.models import Trial
+from toolbench.lab.results.compare.query import NAMES_RUNS
+from toolbench.lab.results.trial.filter import NONE, STREAMED
+
+IDENTITY = {
+    "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),
+    "strategy": F("config__strategy"), "method": F("config__method"), "examples": F("config__examples"),
+    "streamed": F("config__stream"), "tool use": F("config__tool_use_mode"), "prompt": F("prompt_version"),
+    "version": F("scenario_version"),
+}  # fmt: skip
+COLUMNS = {
+    "provider": "config__provider_name", "model": "config__model_name", "canonical": "config__canonical",
+    "profile": "config__profile", "strategy": "config__strategy", "method": "config__method",
+    "prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date",
+}  # fmt: skip
+VIOLATIONS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
+RATIOS = {
+    "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
+    "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATIONS},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Counts of one instance (or, of parity wording, of all its repeats) in one stratum. `asked` says how, by the
+    names of IDENTITY; `ratios` are sums over trials. `late` passed only when an error was tried again. `error` is the
+    least of its `cells` that went on until they were decided."""
+
+    asked: Mapping[str, Any]
+    scenario: str
+    group: str
+    kind: str
+    instance: int | None
+    passed: int
+    answered: int
+    tried: int
+    first: int
+    late: int
+    repeating: bool
+    ratios: Mapping[str, Clustered]
+    cells: frozenset[int]
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is known of a side beside its lines. `cost` is dollars per delivered success, over all its trials, failed
+    and repeated ones too; None while it is not known, and `cost_from` says why, or where from."""
+
+    trials: int
+    passed: int
+    tokens: int
+    cost: Span | None
+    cost_from: str
+    began: datetime | None
+    ended: datetime | None
+    concurrency: float | None
+    saturated: int
+    by_hand: int
+    errors_retried: int
+    simulated: bool
+    local: bool
+    hashes: tuple[str, ...]
+    engines: tuple[str, ...]
+    canonical: tuple[str, ...]
+    upstreams: tuple[str, ...]
+    run_ids: tuple[int, ...]
+    config_ids: tuple[int, ...]
+    distinct: int
+    retries_by_scenario: Mapping[str, Retries]
+
+    @property
+    def retries(self) -> Retries:
+        """Of all its trials."""
+        return sum(self.retries_by_scenario.values(), Retries())
+
+    @property
+    def tokens_per_trial(self) -> int:
+        return round(self.tokens / self.trials) if self.trials else 0
+
+
+def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
+    """The finished trials of a side, controls left out. Simulated ones only in a demo or where runs are named."""
+    found = Trial.objects.filter(run__deleted_at=None, cell__control=False, state=Trial.State.DONE)
+    if not any(name in axes for name in NAMES_RUNS):
+        found = found.filter(run__imported=False, run__simulated=demo)
+    for name in NAMES_RUNS:
+        if name in axes:
+            found = found.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
+    if "stream" in axes:
+        found = found.filter(config__stream=axes["stream"] == STREAMED)
+    if "examples" in axes:
+        found = found.filter(config__examples="" if axes["examples"] == NONE else axes["examples"])
+    return found.filter(**{column: axes[name] for name, column in COLUMNS.items() if name in axes}).order_by()
+
+
+def read_side(trials: QuerySet[Trial]) -> Side:
+    """Five queries."""
+    retries = count_retries(trials.filter(TRIED))
+    about, paid = trials.filter(TRIED).aggregate(**_ABOUT), paid_together(paid_of(trials).values())
+    return Side(
+        trials=about["trials"],
+        passed=about["passed"],
+        tokens=(about["input"] or 0) + (about["output"] or 0),
+        cost=cost_per_success(paid),
+        cost_from=paid.words,
+        began=about["began"],
+        ended=about["ended"],
+        concurrency=about["concurrency"],
+        saturated=about["saturated"],
+        by_hand=about["by_hand"],
+        errors_retried=about["errors_retried"],
+        simulated=bool(about["simulated"]),
+        local="local" in (about["provider_kinds"] or ()),
+        hashes=_sorted(about["hashes"]),
+        engines=_sorted(about["engines"]),
+        canonical=_sorted(about["canonicals"]),
+        upstreams=_sorted(about["upstreams"]),
+        run_ids=tuple(sorted(about["runs"] or ())),
+        config_ids=tuple(sorted(about["configs"] or ())),
+        distinct=about["distinct"],
+        retries_by_scenario={name: retries.get(name, Retries()) for name in _sorted(about["scenarios"])},
+    )
+
+
+def _sorted(names: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names or () if name))
+
+
+_ABOUT = {
+    "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
+    "input": Sum("input_tokens"), "output": Sum("output_tokens"),
+    "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
+    "saturated": Count("pk", filter=Q(client_lag_ms__gt=SATURATED_LAG_MS)),
+    "by_hand": Count("pk", filter=Q(added_by_hand=True)),
+    "errors_retried": Count("pk", filter=Q(errors_retried__gt=0)), "simulated": BoolOr("run__simulated"),
+    "provider_kinds": ArrayAgg("config__provider_kind", distinct=True),
+    "hashes": ArrayAgg("config__policy_hash", distinct=True), "engines": ArrayAgg("engine_version", distinct=True),
+    "canonicals": ArrayAgg("config__canonical", distinct=True), "upstreams": ArrayAgg("upstream", distinct=True),
+    "scenarios": ArrayAgg("scenario", distinct=True),
+    "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),
+    "distinct": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+}  # fmt: skip
+
+
+def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
+    named = {f"_{place}": value for place, value in enumerate(IDENTITY.values())}
+    drawn = When(instance_kind=DRAWN, then=F("instance_seed"))
+    instance = Case(drawn, default=Value(None), output_field=BigIntegerField(null=True))
+    keys = (*named, "scenario", "cell__scenario_group", "instance_kind", "instance")
+    grouped = trials.filter(TRIED).annotate(**named, instance=instance).values(*keys)
+    for row in grouped.annotate(**_COUNTS, **_SUMS).order_by(*keys):
+        yield Line(
+            asked={name: row[f"_{place}"] for place, name in enumerate(IDENTITY)},
+            scenario=row["scenario"],
+            group=row["cell__scenario_group"],
+            kind=row["instance_kind"],
+            instance=row["instance"],
+            passed=row["passed"],
+            answered=row["answered"],
+            tried=row["tried"],
+            first=row["first"],
+            late=row["late"],
+            repeating=bool(row["fixed"]) and 0 < row["answers"] < row["answered"],
+            ratios={name: _clustered(row, name) for name in RATIOS},
+            cells=frozenset(row["cells"]),
+            error=row["error"],
+        )
+
+
+def _clustered(row: Mapping[str, Any], name: str) -> Clustered:
+    sums = {part: row[f"{name}_{part}"] or 0 for part in ("k", "n", "kk", "kn", "nn")}
+    return Clustered(m=row["tried"], **sums)
+
+
+_COUNTS = {
+    "passed": Count("pk", filter=Q(outcome=Trial.Outcome.PASS)),
+    "answered": Count("pk", filter=ANSWERED),
+    "tried": Count("pk"),
+    "first": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, output_retries=0)),
+    "late": Count("pk", filter=Q(outcome=Trial.Outcome.PASS, errors_retried__gt=0)),
+    "answers": Count("answer_hash", distinct=True, filter=ANSWERED & ~Q(answer_hash="")),
+    "fixed": BoolOr("cell__deterministic"),
+    "cells": ArrayAgg("cell_id", distinct=True),
+    "error": Min("cell__error"),
+}
+
+
+def _sum(one: str, other: str) -> Sum:
+    return Sum(Cast(F(one), FloatField()) * Cast(F(other), FloatField()))
+
+
+_SUMS = {
+    f"{name}_{part}": total
+    for name, (k, n) in RATIOS.items()
+    for part, total in (("k", Sum(k)), ("n", Sum(n)), ("kk", _sum(k, k)), ("kn", _sum(k, n)), ("nn", _sum(n, n)))
+}

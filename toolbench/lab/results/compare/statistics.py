@@ -1,0 +1,331 @@
+"""Two sides' counts brought together: strata that both have, instances that both met, and what may be said of them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.differences import Difference, Stratum, difference
+from toolbench.evals.statistics.intervals import Part, Stopping
+from toolbench.evals.statistics.pairs import paired_difference
+from toolbench.evals.statistics.sequential_differences import sequential_difference
+from toolbench.evals.statistics.shares import clopper_pearson
+from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.scenario_groups import USUAL_GROUP
+from toolbench.lab.results.compare.sides import IDENTITY, RATIOS, Line
+
+LEAST_PAIRS = 10
+Key = tuple[object, ...]
+Strata = Mapping[Key, tuple[Line, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """Instances by what became of them from the first side to the second. An instance passes on a side when all its
+    trials there do. `unsettled` had no answer on one side."""
+
+    regressed: int = 0
+    fixed: int = 0
+    still_failing: int = 0
+    still_passing: int = 0
+    new: int = 0
+    removed: int = 0
+    unsettled: int = 0
+
+    @property
+    def shared(self) -> int:
+        return self.regressed + self.fixed + self.still_failing + self.still_passing
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What may be said of two sides. `withheld`: a deterministic endpoint repeats its answers, so they are not
+    independent trials. `fewer`: of what is counted, fewer are better."""
+
+    first: Rate
+    second: Rate
+    difference: Difference | None
+    withheld: bool
+    clustered: bool
+    fewer: bool = False
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the difference holds at every look."""
+        return bool(self.first.error or self.second.error)
+
+    @property
+    def p(self) -> float | None:
+        """Return the p-value that belongs to the interval, corrected where it is one of many."""
+        return self.difference.p if self.difference else None
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the interval of the difference leaves out 0."""
+        return self.difference is not None and self.difference.shown
+
+    def among(self, comparisons: int) -> "Compared":
+        """Return the same as one of so many differences that are shown together."""
+        return replace(self, difference=self.difference.among(comparisons)) if self.difference else self
+
+    @property
+    def says(self) -> str:
+        if self.withheld:
+            return "answers repeat: withheld"
+        if self.difference is None:
+            return "not on both sides"
+        return ("better" if self.improves else "worse") if self.differs else "no difference shown"
+
+    @property
+    def improves(self) -> bool:
+        """Whether the second side is the better one by the figure alone."""
+        return self.difference is not None and (self.difference.value > 0) != self.fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The lines of both sides that can be held against each other, by stratum and instance.
+
+    Attributes:
+        differing: the names of IDENTITY in which the sides have nothing in common: what is compared.
+        left_out: how many strata only one side has, those of `left_out_versions` not counted.
+        left_out_versions: scenario versions that are not compared because the other side has other versions of the
+            scenario, each with its side in words.
+    """
+
+    metric: str
+    group: str
+    kind: str
+    groups: tuple[str, ...]
+    kinds: tuple[str, ...]
+    differing: tuple[str, ...]
+    first: Strata
+    second: Strata
+    left_out: int
+    left_out_versions: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(key for key in self.first if key in self.second)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether any cell went on until it was decided."""
+        return any(line.error for side in (self.first, self.second) for some in side.values() for line in some)
+
+
+def bring_together(
+    first: Sequence[Line], second: Sequence[Line], *, metric: str, group: str = "", kind: str = ""
+) -> Counts:
+    """Hold the lines of both sides against each other, by what they have in common.
+
+    Groups of scenarios are never pooled with each other, nor drawn instances with the published wording: where the
+    address does not choose, the usual or commonest that both have is taken. Nor are versions of one scenario: where the
+    sides share any, versions are strata of their own; where they share none, each side counts its newest.
+    """
+    groups = _common((line.group for line in first), (line.group for line in second))
+    group = group if group in groups else USUAL_GROUP if USUAL_GROUP in groups else next(iter(groups), "")
+    first, second = ([line for line in side if line.group == group] for side in (first, second))
+    kinds = _common((line.kind for line in first), (line.kind for line in second))
+    kind = kind if kind in kinds else next(iter(kinds), "")
+    first, second = ([line for line in side if line.kind == kind] for side in (first, second))
+    differing = tuple(name for name in IDENTITY if _differ(first, second, name))
+    shared = tuple(name for name in IDENTITY if name not in differing)
+    by_first, by_second = _by_stratum(first, shared), _by_stratum(second, shared)
+    if "version" in differing:
+        by_first, by_second = _newest_only(by_first, by_second), _newest_only(by_second, by_first)
+    uncompared = (_uncompared(first, second, by_first, by_second), _uncompared(second, first, by_second, by_first))
+    alone = (_alone(by_first, by_second, uncompared[0]), _alone(by_second, by_first, uncompared[1]))
+    named = tuple(
+        f"{scenario} version {version} ({side} side)"
+        for side, versions in zip(("first", "second"), uncompared, strict=True)
+        for scenario, version in sorted(versions)
+    )
+    return Counts(metric, group, kind, groups, kinds, differing, by_first, by_second, sum(alone), named)
+
+
+def _common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    """What both have, the commonest first."""
+    counts, other = Counter(first), set(second)
+    return tuple(name for name, _ in counts.most_common() if name in other)
+
+
+def _differ(first: Sequence[Line], second: Sequence[Line], name: str) -> bool:
+    """Return whether the sides have no value in common; of versions, in none of the scenarios that both have."""
+    if name != "version":
+        return {line.asked[name] for line in first}.isdisjoint(line.asked[name] for line in second)
+    both = {line.scenario for line in first} & {line.scenario for line in second}
+    return bool(both) and _versions(first).isdisjoint(_versions(second))
+
+
+def _versions(lines: Iterable[Line]) -> set[tuple[str, int]]:
+    return {(line.scenario, line.asked["version"]) for line in lines}
+
+
+def _by_stratum(lines: Iterable[Line], shared: Sequence[str]) -> Strata:
+    found: dict[Key, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line.scenario, *(line.asked[name] for name in shared)].append(line)
+    return {key: tuple(some) for key, some in found.items()}
+
+
+def _newest_only(side: Strata, other: Strata) -> Strata:
+    """Return the side with the newest version alone of each scenario that has strata on both sides."""
+    newest: dict[str, int] = {}
+    for scenario, version in _versions(line for key in side if key in other for line in side[key]):
+        newest[scenario] = max(version, newest.get(scenario, version))
+    kept = {
+        key: tuple(line for line in some if line.asked["version"] == newest.get(line.scenario, line.asked["version"]))
+        for key, some in side.items()
+    }
+    return {key: some for key, some in kept.items() if some}
+
+
+def _uncompared(lines: Sequence[Line], others: Sequence[Line], side: Strata, other: Strata) -> set[tuple[str, int]]:
+    """Return the versions that no stratum of both sides has, of scenarios that the other side has in others only."""
+    compared, theirs = _versions(line for key in side if key in other for line in side[key]), _versions(others)
+    met = {scenario for scenario, _ in theirs}
+    return {one for one in _versions(lines) - compared - theirs if one[0] in met}
+
+
+def _alone(side: Strata, other: Strata, named: set[tuple[str, int]]) -> int:
+    """Return how many strata only this side has, without those whose versions are all named."""
+    return sum(key not in other and not _versions(some) <= named for key, some in side.items())
+
+
+def counted(line: Line, metric: str) -> tuple[int, int]:
+    """k of n of one line."""
+    return {
+        "given": (line.passed, line.answered),
+        "delivered": (line.passed - line.late, line.tried),
+        "first": (line.first, line.answered),
+    }[metric]
+
+
+def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
+    """All lines of these strata, trials of one instance worth as many as they are independent. Where trials went on
+    until they were decided, interval and p-value hold at every look."""
+    both = (counts.first, counts.second)
+    sides = [[_clusters(side[key], counts.metric) for key in keys] for side in both]
+    whole = [_stopping(line for key in keys for line in side[key]) for side in both]
+    withheld = any(line.repeating for key in keys for side in both for line in side[key])
+    effective = [[one.effective() for one in side] for side in sides]
+    if withheld:
+        found = None
+    elif any(one.error for one in whole):
+        parts = [[Part(*e, _stopping(side[k])) for e, k in zip(es, keys, strict=True)]
+                 for es, side in zip(effective, both, strict=True)]  # fmt: skip
+        found = sequential_difference(tuple(zip(*parts, strict=True)))
+    else:
+        found = difference([Stratum(*one, *two) for one, two in zip(*effective, strict=True)])
+    clustered = any(one.design_effect > 1 for side in sides for one in side)
+    first, second = (
+        _rate(reduce(add, side, Clustered()), stopping, withheld=withheld, clustered=clustered)
+        for side, stopping in zip(sides, whole, strict=True)
+    )
+    return Compared(first, second, found, withheld, clustered)
+
+
+def _stopping(lines: Iterable[Line]) -> Stopping:
+    """How the trials of all these lines ended."""
+    some = tuple(lines)
+    errors = [line.error for line in some if line.error is not None]
+    return Stopping(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
+
+
+def _clusters(lines: Iterable[Line], metric: str) -> Clustered:
+    """Of drawn instances each is a cluster; of the published wording, and of calls and answers, each trial."""
+    total = Clustered()
+    for line in lines:
+        if metric in RATIOS:
+            total += line.ratios[metric]
+            continue
+        k, n = counted(line, metric)
+        drawn = Clustered(1, k, n, k * k, k * n, n * n) if line.instance is not None else Clustered(n, k, n, k, k, n)
+        total += drawn
+    return total
+
+
+def _rate(counts: Clustered, stopping: Stopping, *, withheld: bool, clustered: bool) -> Rate:
+    """At the effective number where trials hang together, with the exact interval if their number was fixed."""
+    k, n = int(counts.k), int(counts.n)
+    if not (clustered and n):
+        return rate_of(k, n, withheld=withheld, stopping=stopping)
+    if stopping.error:
+        return replace(rate_of(*counts.effective(), withheld=withheld, stopping=stopping), k=k, n=n)
+    effective = n / counts.design_effect
+    low, high = clopper_pearson(min(k / n * effective, effective), effective)
+    return Rate(k=k, n=n, low=low, high=high, withheld=withheld, method="exact")
+
+
+def paired(counts: Counts, keys: Sequence[Key]) -> Compared:
+    """Shared instances with an answer on both sides only."""
+    pairs = [pair for key in keys for pair in _pairs(counts, key) if pair[0][1] and pair[1][1]]
+    found = paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
+    sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
+    withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
+    found = None if withheld else found
+    rates = [rate_of(k, n, withheld=withheld) for k, n in sums]
+    return Compared(rates[0], rates[1], found, withheld, clustered=False)
+
+
+Pair = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _pairs(counts: Counts, key: Key) -> list[Pair]:
+    first, second = _by_instance(counts.first[key], counts.metric), _by_instance(counts.second[key], counts.metric)
+    return [(first[instance], second[instance]) for instance in first if instance in second]
+
+
+def _by_instance(lines: Iterable[Line], metric: str) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for line in lines:
+        if line.instance is not None:
+            k, n = counted(line, metric)
+            before = found.get(line.instance, (0, 0))
+            found[line.instance] = (before[0] + k, before[1] + n)
+    return found
+
+
+def flips(counts: Counts) -> Flips:
+    """Of instances in all strata that both sides have."""
+    found: Counter[str] = Counter()
+    for key in counts.keys:
+        first = _by_instance(counts.first[key], counts.metric)
+        second = _by_instance(counts.second[key], counts.metric)
+        found["new"] += len(second.keys() - first.keys())
+        found["removed"] += len(first.keys() - second.keys())
+        found.update(fate(first[one], second[one]) for one in first.keys() & second.keys())
+    return Flips(**found)
+
+
+def fate(first: tuple[int, int], second: tuple[int, int]) -> str:
+    """What became of an instance, as a field of Flips."""
+    if not (first[1] and second[1]):
+        return "unsettled"
+    before, after = first[0] == first[1], second[0] == second[1]
+    if before:
+        return "still_passing" if after else "regressed"
+    return "fixed" if after else "still_failing"
+
+
+def instances_by_fate(counts: Counts, wanted: str, limit: int) -> list[tuple[Key, int]]:
+    """At most `limit` instances of that fate, with their strata."""
+    return [
+        (key, instance)
+        for key in counts.keys
+        for second in [_by_instance(counts.second[key], counts.metric)]
+        for instance, before in _by_instance(counts.first[key], counts.metric).items()
+        if instance in second and fate(before, second[instance]) == wanted
+    ][:limit]
+
+
+def worth_pairing(counts: Counts, found: Flips) -> bool:
+    """Whether at least LEAST_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
+    fixed number of trials: tests of pairs do not hold at every look."""
+    if counts.sequential:
+        return False
+    met = [found.shared + found.unsettled + more for more in (found.removed, found.new)]
+    return found.shared >= LEAST_PAIRS and 2 * found.shared >= min(met)

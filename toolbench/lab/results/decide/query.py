@@ -1,0 +1,75 @@
+"""What the decision page's address asks for. Unreadable values are dropped and named, never an error."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from toolbench.evals.deciding.qualifying import WANTS, Rule
+from toolbench.lab.plain_text import plain
+from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
+
+SCOPES = ("real", "runs", "demo")
+SUCCESS, WITHIN = "90", "20"
+NO_LIMIT = "none"
+DEFAULTS: Mapping[str, str] = {"scope": "real", "want": "", "success": SUCCESS, "within": WITHIN, "q": "", "group": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class DecideQuery:
+    """`success` is a percentage between 1 and 99.9, `within` seconds or "none". `want` "" lets the page choose:
+    cheapest where some cost is known, else fastest. `ignored` names what could not be read."""
+
+    scope: str = "real"
+    runs: tuple[int, ...] = ()
+    want: str = ""
+    success: str = SUCCESS
+    within: str = WITHIN
+    q: str = ""
+    group: str = ""
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Query) -> "DecideQuery":
+        given = {name: plain(query.get(name, ""), LONGEST) or usual for name, usual in DEFAULTS.items()}
+        runs, unread = read_runs(query.getlist("run"))
+        given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
+        wrong = {
+            "scope": given["scope"] not in SCOPES or (given["scope"] == "runs" and not runs),
+            "want": given["want"] not in ("", *WANTS),
+            "success": _number(given["success"], 1, 99.9) is None,
+            "within": given["within"] != NO_LIMIT and _number(given["within"], 0.001, 86_400) is None,
+            "run": unread,
+        }
+        kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
+        ignored = tuple(name for name, is_wrong in wrong.items() if is_wrong)
+        return cls(runs=runs if kept["scope"] == "runs" else (), ignored=ignored, **kept)
+
+    @property
+    def rule(self) -> Rule:
+        within = None if self.within == NO_LIMIT else 1000 * float(self.within)
+        return Rule(self.want or WANTS[0], float(self.success), within)
+
+    @property
+    def demo(self) -> bool:
+        return self.scope == "demo"
+
+    def settled(self, *, priced: bool) -> "DecideQuery":
+        """With a wish: cheapest only where a cost is known."""
+        return self if self.want else replace(self, want=WANTS[0] if priced else WANTS[1])
+
+    @property
+    def fields(self) -> tuple[tuple[str, object], ...]:
+        """What a form sends to ask for the same."""
+        return (*((name, getattr(self, name)) for name in DEFAULTS), *(("run", run) for run in self.runs))
+
+    def query(self, **changes: object) -> str:
+        """As a query string with some fields changed; defaults are left out."""
+        values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
+        return query_string(values, DEFAULTS)
+
+
+def _number(text: str, least: float, most: float) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if least <= number <= most else None

@@ -1,0 +1,170 @@
+"""Recommendations: the published ones word for word, ours computed beside them, and where they part."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbench.evals.deciding.recommending import (
+    PROFILE_RULES,
+    RULES,
+    Advice,
+    Disagreement,
+    RecommendationRule,
+    Tried,
+    disagreements,
+    recommend,
+)
+from toolbench.evals.deciding.recommending import overlapping as overlap
+from toolbench.evals.statistics.pooling import pool
+from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
+from toolbench.lab.models import PublishedRecommendation
+from toolbench.lab.results.decide.page import get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.published import Published, PublishedRow, get_published
+
+PUBLISHED = "published"
+NINE_OF_TEN = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationRow:
+    """`theirs` None: nothing was published about this model. `published_rate` is as published, `rate` under our rules
+    (None: not applicable)."""
+
+    advice: Advice
+    provider: str
+    rate: Rate | None
+    published_rate: Rate | None
+    theirs: PublishedRecommendation | None
+    differences: tuple[Disagreement, ...]
+    p95: str
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendations:
+    query: DecideQuery
+    rows: tuple[RecommendationRow, ...] = ()
+    published: Published | None = None  # the snapshot, when it is what is looked at
+    overlap: tuple[Rate, Rate] | None = None  # the best count and one with nine of ten that it cannot be told from
+    rules: tuple[RecommendationRule, ...] = RULES
+
+    @property
+    def target(self) -> float:
+        """In percent."""
+        return self.query.rule.success
+
+    @property
+    def differing(self) -> int:
+        """Rows in which ours part from the published ones."""
+        return sum(bool(row.differences) for row in self.rows)
+
+
+def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
+    """From the published snapshot; without rows where it is not loaded."""
+    published = get_published()
+    if published is None:
+        return Recommendations(query)
+    return Recommendations(query, _published_rows(published, query.rule.target), published, _overlap(published))
+
+
+def recommend_from_trials(query: DecideQuery) -> Recommendations:
+    """From a scope of one's own."""
+    return Recommendations(query, _own_rows(query))
+
+
+def profile_rules() -> Mapping[str, str]:
+    """How a profile is chosen, by the rules' names."""
+    return PROFILE_RULES
+
+
+def _published_rows(published: Published, target: float) -> tuple[RecommendationRow, ...]:
+    by_model: dict[str, list[PublishedRow]] = defaultdict(list)
+    for row in published.rows:
+        by_model[row.model].append(row)
+    words = {one.model: one for one in published.recommendations}
+    return tuple(_published_row(rows, words.get(model), target) for model, rows in by_model.items())
+
+
+def _published_row(
+    rows: list[PublishedRow], theirs: PublishedRecommendation | None, target: float
+) -> RecommendationRow:
+    advice = recommend([_tried(row) for row in rows], target)
+    chosen = next(row for row in rows if row.profile == advice.tried.profile)
+    parted = disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    return RecommendationRow(
+        advice=advice,
+        provider="",
+        rate=None if chosen.not_applicable else rate_of(chosen.tool.k, chosen.tool.n),
+        published_rate=chosen.tool,
+        theirs=theirs,
+        differences=parted,
+        p95=f"{chosen.p95_ms / 1000:.1f} s by the index rule over 50 trials with controls: no number under our rules",
+    )
+
+
+def _tried(row: PublishedRow) -> Tried:
+    """A published timeout is no answer; it stays in what was tried."""
+    return Tried(row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, off=row.not_applicable)
+
+
+def _overlap(published: Published) -> tuple[Rate, Rate] | None:
+    counted = [row for row in published.rows if not row.not_applicable]
+    best = max(counted, key=lambda row: row.tool.low, default=None)
+    near = next((row for row in counted if row.tool.k == NINE_OF_TEN * row.tool.n), None)
+    if best is None or near is None or not overlap(_tried(best), _tried(near)):
+        return None
+    return best.tool, near.tool
+
+
+def _own_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
+    page = get_decide_page(query)
+    limit = page.decision.rule.within_ms
+    words = {one.model: one for one in PublishedRecommendation.objects.all()}
+    by_model: dict[tuple[str, str], list[Tried]] = defaultdict(list)
+    simulated: dict[tuple[str, str], bool] = {}
+    for row in page.rows:
+        found, measured = row.candidate, row.standing.measured
+        high = row.standing.p95.high if row.standing.p95 else None
+        key = (found.provider, found.model)
+        named = measured.label.removeprefix(f"{found.provider} · {found.model} · ")
+        off = bool(found.tally.not_applicable) and not measured.tried
+        tried = Tried(
+            found.model, _named(named), measured.passed, measured.tried, measured.answered, off, high, limit,
+            late=measured.late, delivery=measured.delivery, given=measured.given, scenarios=measured.scenarios,
+        )  # fmt: skip
+        by_model[key].append(tried)
+        simulated[key] = found.simulated
+    return tuple(
+        _own_row(key[0], profiles, words, simulated=simulated[key], target=query.rule.target)
+        for key, profiles in sorted(by_model.items())
+    )
+
+
+def _named(label: str) -> str:
+    """A profile alone where the rest is as usual, so that it can be laid beside published ones."""
+    return label.removesuffix(" · production · native")
+
+
+def _own_row(
+    provider: str,
+    profiles: list[Tried],
+    words: Mapping[str, PublishedRecommendation],
+    *,
+    simulated: bool,
+    target: float,
+) -> RecommendationRow:
+    advice = recommend(profiles, target)
+    theirs = words.get(advice.model)
+    parted = disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    tried, high = advice.tried, advice.tried.p95_high
+    return RecommendationRow(
+        advice=advice,
+        provider=provider,
+        rate=None if tried.off else pooled_rate(tried.delivered, tried.tried, pool(tried.parts)),
+        published_rate=None,
+        theirs=theirs,
+        differences=parted,
+        p95="cannot be told" if high is None else f"at most {high / 1000:.1f} s",
+        simulated=simulated,
+    )

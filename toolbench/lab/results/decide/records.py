@@ -1,0 +1,197 @@
+"""Decision records: what was decided by which rule on which evidence, frozen, and what has changed since."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.http import QueryDict
+
+from toolbench.evals.deciding.qualifying import Rule, Span, Standing
+from toolbench.evals.statistics.pooling import Pooled
+from toolbench.evals.statistics.rounding import written
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.rate import Rate, pooled_rate
+from toolbench.lab.models import DecisionRecord
+from toolbench.lab.plain_text import plain
+from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+
+_RETRIES = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # records of before do not know them
+COLUMNS = (
+    "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
+    "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
+    "simulated", "missing_trials", *_RETRIES,
+)  # fmt: skip
+FEWEST = "none qualifies"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is not as it was when the record was made."""
+
+    label: str
+    then: str
+    now: str
+
+
+def save_record(
+    query: DecideQuery, *, owner: AbstractBaseUser | None, title: str = "", note: str = ""
+) -> DecisionRecord:
+    """The page of this moment, frozen."""
+    page = get_decide_page(query)
+    decision, rule = page.decision, page.decision.rule
+    leader = page.leader
+    return DecisionRecord.objects.create(
+        title=plain(title, 200) or _title(page),
+        note=plain(note, 4000),
+        owner_id=owner.pk if owner else None,
+        who=owner.get_username() if owner else "",
+        simulated=page.simulated,
+        query=page.query.query(),
+        rule={"want": rule.want, "success": rule.success, "within_ms": rule.within_ms},
+        group=page.pool.group,
+        verdict=decision.verdict,
+        sentence=decision.sentence,
+        leader=leader.standing.measured.key if leader else "",
+        chosen_among=decision.chosen_among,
+        evidence=[_frozen(row) for row in page.rows],
+        engine_version=engine_version(),
+    )
+
+
+def get_record(record_id: int) -> DecisionRecord | None:
+    return DecisionRecord.objects.select_related("confirmation").filter(pk=record_id).first()
+
+
+def get_records() -> tuple[DecisionRecord, ...]:
+    """The newest 200, without their evidence."""
+    return tuple(DecisionRecord.objects.defer("evidence")[:200])
+
+
+def leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
+    return next((row for row in record.evidence if row["key"] == record.leader), None)
+
+
+def frozen_rate(row: Mapping[str, Any]) -> Rate:
+    """Delivered success as it was frozen; records of before have Wilson's interval over all trials."""
+    delivered = row.get("delivered", row["passed"])
+    pooled = Pooled(
+        share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
+        k=delivered, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
+    )  # fmt: skip
+    return pooled_rate(delivered, row["tried"], pooled)
+
+
+def differences(record: DecisionRecord) -> tuple[Difference, ...]:
+    """What the same question says today, where it says something else; the record stays as it is."""
+    today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
+    now = {row.standing.measured.key: _frozen(row) for row in today.rows}
+    then = {row["key"]: row for row in record.evidence}
+    lines = [
+        Difference((then.get(key) or now[key])["label"], _counts(then.get(key)), _counts(now.get(key)))
+        for key in dict.fromkeys([*then, *now])
+        if _counts(then.get(key)) != _counts(now.get(key))
+    ]
+    if lines and today.decision.sentence != record.sentence:
+        lines.insert(0, Difference("The answer", record.sentence, today.decision.sentence))
+    return tuple(lines)
+
+
+def frozen_standing(standing: Standing) -> dict[str, Any]:
+    """A standing's figures as plain JSON."""
+    measured, p95 = standing.measured, standing.p95
+    return {
+        "key": measured.key,
+        "label": measured.label,
+        "state": standing.state,
+        "reasons": [{"name": one.name, "kind": one.kind, "sentence": one.sentence} for one in standing.reasons],
+        "passed": measured.passed,
+        "tried": measured.tried,
+        "answered": measured.answered,
+        "delivered": measured.delivered,
+        "share": measured.delivered_pool.share,
+        "method": measured.delivered_pool.method,
+        "error": measured.delivered_pool.error,
+        "cost_from": measured.cost_from,
+        "low": standing.low,
+        "high": standing.high,
+        "given_low": standing.given_low,
+        "p95_ms": {"low": p95.low, "value": p95.value, "high": p95.high} if p95 else None,
+        "cost": _span(measured.cost),
+        "lost": dict(measured.lost),
+        "by_hand": measured.by_hand,
+        "missing_trials": standing.missing,
+    }
+
+
+def export_record(record: DecisionRecord) -> ExportTable:
+    """The evidence as a table, the decision in its notes."""
+    rule = record.rule
+    limit = (
+        "no limit on time" if rule["within_ms"] is None else f"p95 at most {rule['within_ms'] / 1000:g} s (upper bound)"
+    )
+    notes = (
+        record.sentence,
+        f"Rule: {Rule(rule['want']).goal}, delivered success at least {rule['success']:g} % (lower bound), {limit}.",
+        f"Kept on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'nobody'}, engine {record.engine_version}.",
+        *(("Simulated models: nothing here speaks of a real one.",) if record.simulated else ()),
+        *((f"Confirmed on fresh trials: {_counts(record.confirmed)}.",) if record.confirmed else ()),
+    )
+    return ExportTable(record.title, notes, COLUMNS, tuple(_cells(row) for row in record.evidence))
+
+
+def record_json(record: DecisionRecord) -> dict[str, Any]:
+    """The whole record as plain JSON."""
+    plain = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
+    more = ("chosen_among", "evidence", "engine_version", "confirmed")
+    whole = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
+    return whole | {name: getattr(record, name) for name in (*plain, *more)}
+
+
+def _title(page: DecidePage) -> str:
+    rule = page.decision.rule
+    limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
+    who = page.leader.candidate.model if page.leader else FEWEST
+    return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {who}"[:200]
+
+
+def _frozen(row: DecideRow) -> dict[str, Any]:
+    found = row.candidate
+    return frozen_standing(row.standing) | {
+        "on_front": row.on_front,
+        "simulated": found.simulated,
+        "config_id": found.config_id,
+        "config_ids": list(found.config_ids),
+        "run_ids": list(found.run_ids),
+        "cell_ids": list(found.cell_ids),
+        "scenarios": list(found.scenarios),
+        "settings": found.settings,
+        "cautions": list(found.cautions),
+        "retries": found.tally.plain_retries,
+    }
+
+
+def _span(span: Span | None) -> dict[str, float] | None:
+    return {"low": span.low, "value": span.value, "high": span.high} if span else None
+
+
+def _counts(row: Mapping[str, Any] | None) -> str:
+    """A row in short: what it stands at and on how much."""
+    if row is None:
+        return "not there"
+    p95 = row["p95_ms"]
+    time = f", p95 {written(p95['value'] / 1000, 1)} s" if p95 else ""
+    bounds = f"[{written(100 * row['low'])}–{written(100 * row['high'])}]"
+    return f"{row['state']}, delivered {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
+    p95, cost = row["p95_ms"] or {}, row["cost"] or {}
+    return (
+        row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
+        round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
+        ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
+        row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRIES),
+    )  # fmt: skip

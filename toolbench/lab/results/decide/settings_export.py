@@ -1,0 +1,73 @@
+"""The settings of a configuration, as they were frozen, for other programs. Keys and headers never leave; only the name
+of a key's variable does."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from toolbench.engine.errors import PlanError, PolicyError
+from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
+from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.models import Provider, RunConfig, ServiceAddress
+from toolbench.providers.address_keys import mask_address
+
+UNNAMED_KEY = "API_KEY"
+NO_ADDRESS = "http://127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    file: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPage:
+    """`problem` says why nothing can be written, "" where it can."""
+
+    config: RunConfig
+    files: tuple[SettingsFile, ...]
+    problem: str
+
+
+def get_settings_page(config_id: int) -> SettingsPage | None:
+    """Every file of a configuration; None where there is no such configuration. Two or three queries."""
+    config = RunConfig.objects.select_related("run", "provider").filter(pk=config_id, run__deleted_at=None).first()
+    if config is None:
+        return None
+    try:
+        chosen = chosen_settings(config)
+        files = tuple(SettingsFile(file, title, write(chosen)) for file, (title, write) in WRITERS.items())
+    except (PlanError, PolicyError) as error:
+        return SettingsPage(config, (), f"These settings are not taken by this version of the engine: {error}")
+    return SettingsPage(config, files, "")
+
+
+def chosen_settings(config: RunConfig) -> Chosen:
+    provider = config.provider
+    simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
+    headers = tuple(provider.header_names) if provider else ()
+    told = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
+    return Chosen(
+        name=str(config),
+        model=config.model_name,
+        base_url=_address(config),
+        api_prefix=mask_address(provider.api_prefix, provider_secrets(provider)) if provider else "/v1",
+        key_env=(provider.key_env if provider else "") or UNNAMED_KEY,
+        wire=provider.wire if provider else Provider.Wire.CHAT.value,
+        layers=tuple((name, patch) for name, patch in config.layers),
+        policy_hash=config.policy_hash,
+        stream=config.stream,
+        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *told),
+    )
+
+
+def _address(config: RunConfig) -> str:
+    """Without user name and password. A server of this machine stands where it listens now."""
+    base = config.provider.base_url if config.provider else ""
+    if not base:
+        served = ServiceAddress.objects.filter(name=config.service).first()
+        base = served.url if served else NO_ADDRESS
+    parts = urlsplit(base)
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return mask_address(bare, provider_secrets(config.provider) if config.provider else ())

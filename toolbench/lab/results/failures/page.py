@@ -1,0 +1,361 @@
+"""Failures across runs: causes by model as a heat-map, and clusters of failures alike in code, scenario, path and turn.
+Read from indexed columns; what a trial showed beside its cause only for one run. All counts are of trials that one
+version of the table of causes has looked at."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, F, Min, Q, QuerySet, Sum
+
+from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.evals.statistics.intervals import FIXED, Stopping
+from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.scenario_versions import (
+    MODEL,
+    ModelKey,
+    ModelVersions,
+    find_others_by_model,
+    say_left_out,
+    without_q,
+)
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.results.failures.query import FailuresQuery
+from toolbench.lab.results.run_choices import runs_to_choose
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.results.trial.nearest_pass import nearest_passes
+
+MOST_MODELS = 30
+MOST_CLUSTERS = 40
+MOST_SIGHTS = 40
+FAILED = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+
+_SEEN = """
+SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
+    count(DISTINCT trial.id) FILTER (WHERE one.mended)
+FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
+WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]'
+GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One model. `versions` are those of scenarios of which only other models tried a newer one."""
+
+    provider: str
+    model: str
+    tried: int
+    stopping: Stopping
+    versions: tuple[str, ...]
+
+    @property
+    def key(self) -> ModelKey:
+        return self.provider, self.model
+
+    @property
+    def name(self) -> str:
+        return self.model.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """`heat` is 0 to 100, the square root of the share, so that rare causes can be seen; `query` lists the
+    trials behind it."""
+
+    rate: Rate
+    heat: float
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """`count` is of the newest version of each scenario; a cell is of the newest that its model tried."""
+
+    cause: WireCause
+    count: int
+    query: str
+    cells: tuple[HeatCell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    signature: str
+    cause: WireCause | None
+    scenario: str
+    version: int  # of the scenario; versions are never one cluster
+    place: str
+    count: int
+    runs: int
+    first_seen: datetime | None
+    exemplar: int
+    sentence: str
+    nearest: int | None
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A cause seen in one run: in how many trials, how often, and in how many of them it was made good."""
+
+    cause: WireCause
+    path: str
+    trials: int
+    times: int
+    mended: int
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresPage:
+    query: FailuresQuery
+    runs: tuple[Run, ...]  # to choose from
+    columns: tuple[Column, ...]
+    left_out: int  # models that have no column
+    rows: tuple[HeatRow, ...]
+    clusters: tuple[Cluster, ...]
+    sights: tuple[Sight, ...]
+    version: int  # of the table of causes, by which all that is shown was found
+    newest: int  # version of the table
+    other_versions: int  # failed trials that another version looked at, or none; they are not counted
+    can_reclassify: bool
+    versions_left_out: str  # the sentence that names scenario versions which the heat-map does not count
+
+    @property
+    def simulated(self) -> bool:
+        """Whether all that is shown was made up, so that no figure speaks of a real model."""
+        chosen = [run.simulated for run in self.runs if run.pk == self.query.run]
+        return all(chosen) if chosen else self.query.scope == "demo"
+
+
+def get_failures(query: FailuresQuery) -> FailuresPage:
+    """Ten queries at most, whatever the number of runs and trials."""
+    looks = _Looks.of(query)
+    counts = _counts(query, looks)
+    columns, left_out = _columns(query, counts, looks)
+    kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk=query.run), deleted_at=None)
+    return FailuresPage(
+        query=query,
+        runs=runs_to_choose(kept, [query.run] if query.run else []),
+        columns=columns,
+        left_out=left_out,
+        rows=_rows(query, columns, counts, looks),
+        clusters=_clusters(query, looks),
+        sights=_sights(query, looks),
+        version=looks.version,
+        newest=taxonomy_version(),
+        other_versions=looks.others,
+        can_reclassify=looks.own > 0,
+        versions_left_out=_say_versions(looks, columns),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
+    newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
+    reaches, `without` the scenario versions that are not the newest of all models, `models` those of each model."""
+
+    version: int
+    others: int
+    own: int
+    without: str
+    models: Mapping[ModelKey, ModelVersions]
+
+    def without_of(self, key: ModelKey) -> str:
+        """Return the tokens of the versions that a model's column leaves out: it tried newer ones itself."""
+        return ",".join(one.token for one in self.models[key].left_out) if key in self.models else ""
+
+    @property
+    def counted(self) -> Q:
+        """Return the condition of what columns count, on rows that bear a scenario and a configuration."""
+        found = Q()
+        for key in self.models:
+            if tokens := self.without_of(key):
+                found &= ~(Q(**dict(zip(MODEL, key, strict=True))) & ~without_q(tokens))
+        return found
+
+    @classmethod
+    def of(cls, query: FailuresQuery) -> "_Looks":
+        failed = _in_scope(Trial.objects.filter(outcome__in=FAILED), query)
+        lines = list(failed.values_list("taxonomy", "run__imported").annotate(count=Count("pk")))
+        seen = {version for version, _, _ in lines if version}
+        now = taxonomy_version()
+        shown = now if now in seen or not seen else max(seen)
+        others = sum(count for version, _, count in lines if version != shown)
+        own = sum(count for version, imported, count in lines if version != now and not imported)
+        overall, models = find_others_by_model(_cells(query))
+        return cls(shown, others, own, ",".join(one.token for one in overall), models)
+
+
+def _cells(query: FailuresQuery) -> QuerySet[Cell]:
+    cells = Cell.objects.filter(run__deleted_at=None).order_by()
+    return cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
+
+
+def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
+    trials = trials.filter(run__deleted_at=None).order_by()
+    return trials.filter(run_id=query.run) if query.run else trials.filter(**_own(query))
+
+
+def _own(query: FailuresQuery) -> dict[str, bool]:
+    """Runs tried here; imported ones only when they are named."""
+    return {"run__simulated": query.scope == "demo", "run__imported": False}
+
+
+def _say_versions(looks: _Looks, columns: Sequence[Column]) -> str:
+    said = say_left_out(looks.without.split(",") if looks.without else ())
+    if any(column.versions for column in columns):
+        said += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
+    return said
+
+
+Counts = Mapping[ModelKey, Mapping[str, int]]
+
+
+def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
+    """Trials by (provider, model) and code."""
+    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
+    lines = grouped.values_list(*MODEL, "cause").annotate(count=Count("pk"))
+    found: dict[ModelKey, dict[str, int]] = defaultdict(dict)
+    for provider, model, cause, count in lines:
+        found[(provider, model)][cause] = count
+    return found
+
+
+def _totals(query: FailuresQuery, counts: Counts, looks: _Looks) -> Mapping[str, int]:
+    """Return the trials by code in the newest version of each scenario. No query unless a model has another version."""
+    if not any(one.behind for one in looks.models.values()):
+        found = Counter[str]()
+        for of_model in counts.values():
+            found.update(of_model)
+        return found
+    trials = Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version)
+    return dict(_in_scope(trials, query).values_list("cause").annotate(count=Count("pk")))
+
+
+def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple[Column, ...], int]:
+    """Models with failures, most failures first, and how many more there are."""
+    lines = _cells(query).filter(looks.counted).values_list(*MODEL)
+    counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
+    tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
+    if looks.others:
+        looked_at = _looked_at(query, looks)
+        tried = {key: (looked_at.get(key, 0), stopping) for key, (_, stopping) in tried.items()}
+    worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
+    shown = worst[:MOST_MODELS]
+    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED)), looks) for key in shown)
+    return tuple(columns), len(worst) - len(shown)
+
+
+def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[ModelKey, int]:
+    """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
+    ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
+    lines = _in_scope(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL)
+    return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
+
+
+def _column(key: ModelKey, failed: int, tried: int, stopping: Stopping, looks: _Looks) -> Column:
+    """Counts of cells follow those of trials: what failed was tried."""
+    behind = looks.models[key].behind if key in looks.models else ()
+    versions = tuple(dict.fromkeys(f"{one.scenario} version {one.version}" for one in behind))
+    return Column(*key, max(tried, failed), stopping, versions)
+
+
+def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts, looks: _Looks) -> tuple[HeatRow, ...]:
+    """In the table's order, only causes that occurred."""
+    rows, totals = [], _totals(query, counts, looks)
+    for code, cause in all_causes().items():
+        if any(code in found for found in counts.values()):
+            behind = partial(_behind, query, cause=code, cause_version=looks.version)
+            cells = tuple(
+                _cell(column, counts[column.key].get(code, 0), partial(behind, without=looks.without_of(column.key)))
+                for column in columns
+            )
+            rows.append(HeatRow(cause, totals.get(code, 0), behind(without=looks.without), cells))
+    return tuple(rows)
+
+
+def _cell(column: Column, count: int, behind: Callable[..., str]) -> HeatCell | None:
+    if not count:
+        return None
+    rate = rate_of(count, column.tried, stopping=column.stopping)
+    heat = round(100 * (count / column.tried) ** 0.5, 1)
+    return HeatCell(rate, heat, behind(provider=column.provider, model=column.model))
+
+
+def _behind(query: FailuresQuery, **fields: Any) -> str:
+    """The list of trials that a count stands for."""
+    demo = "1" if query.scope == "demo" and not query.run else ""
+    return TrialFilter(run=query.run, demo=demo, **fields).query()
+
+
+def _clusters(query: FailuresQuery, looks: _Looks) -> tuple[Cluster, ...]:
+    """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
+    bad = _in_scope(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version).exclude(cause_signature=""), query)
+    counted = bad.values("cause_signature", "scenario_version").annotate(
+        count=Count("pk"),
+        runs=Count("run_id", distinct=True),
+        first_seen=Min("finished_at"),
+        exemplar=Min("pk"),
+    )
+    lines = list(counted.order_by("-count", "cause_signature", "scenario_version")[:MOST_CLUSTERS])
+    ids = [line["exemplar"] for line in lines]
+    exemplars = Trial.objects.only("sentence", "scenario", "cause", "taxonomy").in_bulk(ids)
+    nearest = nearest_passes(ids)
+    return tuple(_cluster(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
+
+
+def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, nearest: Mapping[int, int]) -> Cluster:
+    signature = line["cause_signature"]
+    return Cluster(
+        signature=signature,
+        cause=all_causes().get(trial.cause),
+        scenario=trial.scenario,
+        version=line["scenario_version"],
+        place=" · ".join(signature.split(" · ")[2:]),
+        count=line["count"],
+        runs=line["runs"],
+        first_seen=line["first_seen"],
+        exemplar=trial.pk,
+        sentence=trial.sentence,
+        nearest=nearest.get(trial.pk),
+        query=_behind(query, cluster=signature, version=line["scenario_version"], cause_version=trial.taxonomy),
+    )
+
+
+def _sights(query: FailuresQuery, looks: _Looks) -> tuple[Sight, ...]:
+    """() unless one run was asked for."""
+    if not query.run:
+        return ()
+    with connection.cursor() as cursor:
+        cursor.execute(_SEEN, [query.run, looks.version, MOST_SIGHTS])
+        lines = [line for line in cursor.fetchall() if line[0] in all_causes()]
+    return tuple(
+        Sight(
+            all_causes()[code],
+            path,
+            trials,
+            times,
+            mended,
+            _behind(query, seen=code, path=path, cause_version=looks.version),
+        )
+        for code, path, trials, times, mended in lines
+    )
+
+
+def get_codes() -> Mapping[str, tuple[WireCause, ...]]:
+    """Every cause of the taxonomy, by group."""
+    groups: dict[str, list[WireCause]] = defaultdict(list)
+    for cause in all_causes().values():
+        groups[cause.group].append(cause)
+    return {group: tuple(causes) for group, causes in groups.items()}
+
+
+def get_version() -> int:
+    """Return the version of the table of causes."""
+    return taxonomy_version()

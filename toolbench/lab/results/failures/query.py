@@ -1,0 +1,34 @@
+"""What the address of the failures page asks for. Unreadable values are dropped and named, never an error."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from toolbench.lab.whole_numbers import whole_number
+
+SCOPES = ("real", "demo")
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresQuery:
+    """`scope` real leaves simulated runs out, demo shows only them; a `run` is shown whatever it is."""
+
+    scope: str = "real"
+    run: int | None = None
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "FailuresQuery":
+        scope, run = query.get("scope", "").strip(), query.get("run", "").strip()
+        run_id = whole_number(run)
+        wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and run_id is None}
+        return cls(
+            scope=scope if scope in SCOPES else "real",
+            run=run_id,
+            ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
+        )
+
+    def query(self, **changes: object) -> str:
+        """As a query string with some fields changed; defaults are left out."""
+        values = {"scope": self.scope, "run": self.run} | changes
+        return urlencode({name: value for name, value in values.items() if value not in (None, "", "real")})

@@ -1,0 +1,132 @@
+"""The open row of the matrix: its split by scenario and the trials behind it, failed first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.rate import Rate, trials_to_decide
+from toolbench.lab.metrics.scenario_versions import without_q
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.models import Cell, RunConfig, Trial
+from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.table import Matrix
+
+SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`true_rate` is a simulated persona's own, where it publishes one: the interval should cover it."""
+
+    scenario: str
+    control: bool
+    answered: Rate
+    delivered: Rate
+    tally: Tally
+    p50: Quantile | None
+    p95: Quantile | None
+    p99: Quantile | None
+    trials_query: str
+    true_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PanelTrial:
+    id: int
+    outcome: str
+    sentence: str
+    failure_class: str
+    scenario: str
+    turns: int
+    duration_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    row: MatrixRow
+    splits: tuple[Split, ...]
+    trials: tuple[PanelTrial, ...]
+    options: Mapping[str, object]
+    policy_hash: str
+    upstreams: tuple[str, ...]
+    more: int | None  # trials that would decide against the target at this share
+    delivered: Rate
+    answered: Rate
+
+
+def get_panel(matrix: Matrix) -> Panel | None:
+    """Four queries when the address names a row of this matrix, none otherwise."""
+    row = next((row for row in matrix.rows if row.key == matrix.query.cell), None)
+    if row is None:
+        return None
+    target = matrix.query.target
+    config = RunConfig.objects.get(pk=row.config_ids[-1])
+    cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
+    if row.trials.prompt:
+        cells = cells.filter(prompt_version=row.trials.prompt)
+    found = list(cells.filter(without_q(row.trials.without)).values_list("pk", "upstreams"))
+    upstreams = {name for _, names in found for name in names}
+    answered = row.tally.given_an_answer(target)
+    return Panel(
+        row=row,
+        splits=_splits(row, target, config.true_rates),
+        trials=_trials([pk for pk, _ in found]),
+        options=config.options,
+        policy_hash=config.policy_hash,
+        upstreams=tuple(sorted(upstreams)),
+        more=trials_to_decide(answered),
+        delivered=row.tally.delivered(target),
+        answered=answered,
+    )
+
+
+def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple[Split, ...]:
+    return tuple(
+        Split(
+            scenario=one.scenario,
+            control=one.control,
+            answered=one.tally.given_an_answer(None if one.control else target),
+            delivered=one.tally.delivered(None if one.control else target),
+            tally=one.tally,
+            p50=one.times.p50,
+            p95=one.times.p95,
+            p99=one.times.p99,
+            trials_query=row.trials.query(scenario=one.scenario, group=""),
+            true_rate=_true_rate(true_rates, row, one),
+        )
+        for one in row.scenarios
+    )
+
+
+def _true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
+    """What the persona publishes: for streams first where these fare otherwise, for the scenario before its group. None
+    where it publishes nothing, and for other methods than native."""
+    if row.asked["method"] != "native":
+        return None
+    tables = (true_rates.get("streamed", {}), true_rates) if row.asked["stream"] else (true_rates,)
+    names = (one.scenario, "control" if one.control else row.trials.group)
+    published = (table[name] for table in tables for name in names if name in table)
+    own: Mapping[str, float] = next(published, {})
+    return own.get(row.asked["strategy"])
+
+
+def _trials(cell_ids: list[int]) -> tuple[PanelTrial, ...]:
+    """The newest failures, then infrastructure errors and passes to fill up."""
+    done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
+    slim = done.defer("final_text", "rendered_prompt", "verdict")
+    failed = list(slim.filter(outcome=Trial.Outcome.FAIL)[:SHOWN])
+    rest = slim.filter(outcome__in=[Trial.Outcome.INFRA, Trial.Outcome.PASS]).order_by("outcome", "-pk")
+    return tuple(_trial(trial) for trial in (*failed, *rest[: max(1, SHOWN - len(failed))]))
+
+
+def _trial(trial: Trial) -> PanelTrial:
+    return PanelTrial(
+        id=trial.pk,
+        outcome=trial.outcome,
+        sentence=trial.sentence,
+        failure_class=trial.failure_class,
+        scenario=trial.scenario,
+        turns=trial.turns,
+        duration_ms=trial.duration_ms,
+    )

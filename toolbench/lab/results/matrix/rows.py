@@ -1,0 +1,192 @@
+"""Rows of the matrix: what was asked of which model in the same way, summed over its cells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.engine_version import distinct_engines
+from toolbench.lab.metrics.definitions import METRICS, Counted, Figure, MetricValue, value_of
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_versions import split_newest, tokens_of
+from toolbench.lab.metrics.tally import Tally, pooled, tally_of
+from toolbench.lab.metrics.times import Times, times_of
+from toolbench.lab.models import Provider
+from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
+from toolbench.lab.results.trial.filter import NONE, STREAMED, WHOLE, TrialFilter
+
+ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
+LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
+KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
+NAMED = 2  # scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSums:
+    """One scenario of a row."""
+
+    scenario: str
+    version: int
+    control: bool
+    tally: Tally
+    times: Times
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """`value` is what the metric asks for. `key` names the row in the address. `prompt` is the prompt version where
+    rows are split by it, else None."""
+
+    key: str
+    provider: str
+    kind: str
+    model: str
+    name: str
+    profile: str
+    asked: Mapping[str, str]
+    again: bool
+    counted: Counted
+    value: MetricValue
+    p50: Quantile | None
+    p95: Quantile | None
+    scenarios: tuple[ScenarioSums, ...]
+    config_ids: tuple[int, ...]
+    run_ids: tuple[int, ...]
+    simulated: bool
+    local: bool  # shares this machine: its latency takes no part in decisions
+    mixed_upstreams: bool
+    differing: tuple[str, ...]  # what is not the same in all that is pooled: settings, engine
+    published: str
+    trials: TrialFilter  # those behind the dots
+    prompt: str | None = None
+    versions: tuple[int, ...] = ()  # of its scenarios, where other versions of them are in view too
+    outdated: tuple[str, ...] = ()  # scenarios, each with its version, of which another row tried a newer one
+
+    @property
+    def tally(self) -> Tally:
+        """Of the tool scenarios."""
+        return self.counted.tools
+
+    @property
+    def control(self) -> Tally:
+        return self.counted.control
+
+    @property
+    def rate(self) -> Rate | None:
+        return self.value.rate
+
+    @property
+    def figure(self) -> Figure | None:
+        """Return the figure that the metric asks for; a quantile is none."""
+        return None if self.value.quantile else self.value.figure
+
+    @property
+    def trials_query(self) -> str:
+        return self.trials.query()
+
+    @property
+    def applicable(self) -> bool:
+        return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the row is compared with the others: it has a value, of the newest version of each scenario."""
+        has_value = bool(self.rate.n) if self.rate else self.value.is_known
+        return self.applicable and has_value and not self.outdated
+
+    @property
+    def failed_in(self) -> str:
+        """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
+        worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
+        rest = sum(count for count, _ in worst[NAMED:])
+        return ", ".join(
+            [*(f"{name} {count}" for count, name in worst[:NAMED]), *([f"{rest} elsewhere"] if rest else [])]
+        )
+
+
+def row_of(
+    lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
+) -> MatrixRow | None:
+    """None when nothing of the chosen group was tried. Of each scenario only the newest version tried is counted."""
+    lines, earlier = split_newest(lines)
+    tried = [line for line in lines if line["scenario_group"] == group]
+    if not tried:
+        return None
+    shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
+    scenarios = tuple(_scenario(line) for line in shown)
+    counted = _counted(scenarios)
+    first = lines[0]
+    config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
+    run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
+    metric = METRICS[query.metric]
+    prompt = first["prompt_version"] if query.prompt == SPLIT else None
+    times = counted.pooled_times
+    return MatrixRow(
+        key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
+        provider=first["provider_name"],
+        kind=first["provider_kind"],
+        model=first["model_name"],
+        name=first["model_name"].rpartition("/")[2],
+        profile=first["profile"],
+        asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
+        again=False,
+        counted=counted,
+        value=value_of(metric, counted, target=query.target),
+        p50=times.p50,
+        p95=times.p95,
+        scenarios=scenarios,
+        config_ids=config_ids,
+        run_ids=run_ids,
+        simulated=any(line["simulated"] for line in shown),
+        local=first["provider_kind"] == Provider.Kind.LOCAL,
+        mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
+        differing=_differing(shown),
+        published=published.get((first["model_name"], first["profile"]), ""),
+        trials=replace(
+            _trials(first, query, group="control" if metric.of_control else group), without=tokens_of(earlier)
+        ),
+        prompt=prompt,
+    )
+
+
+def _counted(scenarios: Sequence[ScenarioSums]) -> Counted:
+    tools = tuple(one for one in scenarios if not one.control)
+    parts = tuple(one.tally for one in tools)
+    control = pooled(one.tally for one in scenarios if one.control)
+    return Counted(pooled(parts), control, parts, tuple(one.times for one in tools))
+
+
+def _scenario(line: dict[str, Any]) -> ScenarioSums:
+    return ScenarioSums(line["scenario"], line["scenario_version"], line["control"], tally_of(line), times_of(line))
+
+
+def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
+    found = {
+        "settings": len({one for line in lines for one in line["hashes"]}) > 1,
+        "engine": len(distinct_engines(version for line in lines for version in line["engines"])) > 1,
+    }
+    return tuple(what for what, differs in found.items() if differs)
+
+
+def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
+    """Exactly the trials that a row of this identity counts."""
+    return TrialFilter(
+        runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
+        group=group,
+        provider=line["provider_name"],
+        provider_kind=line["provider_kind"],
+        model=line["model_name"],
+        profile=line["profile"],
+        strategy=line["strategy"],
+        method=line["method"],
+        examples=line["examples"] or NONE,
+        tool_use_mode=line["tool_use_mode"],
+        instance_kind=line["instance_kind"],
+        stream=STREAMED if line["stream"] else WHOLE,
+        demo="1" if query.scope == "demo" else "",
+        prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
+        imported="1" if query.scope == "imported" else "",
+    )

@@ -1,0 +1,265 @@
+"""The matrix: rows are what was asked of which model, sums of cells by configuration. No trial is read for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
+from django.db.models import F, Max, Min, Q, QuerySet
+
+from toolbench.lab.metrics.cells import FAR_APART
+from toolbench.lab.metrics.definitions import METRICS, Metric
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import USUAL_GROUP, usual_first
+from toolbench.lab.metrics.scenario_versions import say_left_out
+from toolbench.lab.metrics.tally import pooled, sums
+from toolbench.lab.metrics.times import joined
+from toolbench.lab.models import Cell, PublishedCell, Run
+from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
+from toolbench.lab.results.matrix.rows import ASKED, KEY, LABELS, MatrixRow, ScenarioSums, row_of
+from toolbench.lab.results.run_choices import runs_to_choose
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The rows against the target and against each other.
+
+    Attributes:
+        ranked: rows that are compared; those with an earlier version of a scenario than other rows are not.
+        clears, undecided, below: ranked rows by where their interval lies from the target.
+        overlapping: other ranked rows that cannot be told from the best by their intervals; 0 when one row stands
+            alone above the rest.
+        control: of the newest version of each control.
+    """
+
+    trials: int
+    ranked: int
+    clears: int
+    undecided: int
+    below: int
+    overlapping: int
+    control: Rate
+    infra: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    query: MatrixQuery
+    metric: Metric
+    groups: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
+    same: Mapping[str, str]  # what is asked in the same way in every row
+    varies: tuple[str, ...]
+    summary: Summary
+    scenario_groups: tuple[str, ...]
+    runs: tuple[Run, ...]  # to choose from
+    warnings: tuple[str, ...]
+    prompts: tuple[str, ...]  # versions to choose from
+
+    @property
+    def rows(self) -> tuple[MatrixRow, ...]:
+        return tuple(row for _, rows in self.groups for row in rows)
+
+
+def get_matrix(query: MatrixQuery) -> Matrix:
+    """Four queries, whatever the number of runs and trials."""
+    found = _sums(query)
+    present = {line["scenario_group"] for line in found} - {"control"}
+    group = query.group if query.group in present else _usual(present)
+    query = replace(query, group="" if group == _usual(present) else group)
+    published = _published()
+    tried = (row_of(lines, query, group, published) for lines in _grouped(found))
+    rows = _marked(_with_versions([row for row in tried if row is not None], METRICS[query.metric]))
+    same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
+    return Matrix(
+        query=query,
+        metric=METRICS[query.metric],
+        groups=tuple((name, tuple(some)) for name, some in groupby(rows, key=lambda row: row.provider)),
+        same={LABELS.get(name, name): value for name, value in same.items() if value},
+        varies=tuple(name for name in ASKED if name not in same),
+        summary=_summary(rows),
+        scenario_groups=tuple(sorted(present, key=usual_first)),
+        runs=runs_to_choose(_runs_of(query), query.runs),
+        warnings=_warnings(rows, found),
+        prompts=_prompts(query),
+    )
+
+
+def settled(query: MatrixQuery) -> MatrixQuery:
+    """The query with a scope: where none was asked for, one's own runs if there are any, else the published figures.
+    One query at most."""
+    if query.scope:
+        return query
+    own = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
+    return replace(query, scope="real" if own else "published")
+
+
+def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
+    """The cells a scope means. Simulated and imported runs are only in scopes of their own or when they are named."""
+    cells = Cell.objects.filter(run__deleted_at=None)
+    if query.prompt not in ("", SPLIT):
+        cells = cells.filter(prompt_version=query.prompt)
+    if query.scope == "runs":
+        return cells.filter(run_id__in=query.runs)
+    return cells.filter(run__in=_runs_of(query))
+
+
+def _runs_of(query: MatrixQuery) -> QuerySet[Run]:
+    """The runs of a scope; under `runs` those to choose from beside the named ones."""
+    kept = Run.objects.filter(deleted_at=None)
+    if query.scope == "imported":
+        return kept.filter(imported=True)
+    return kept.filter(imported=False, simulated=query.scope == "demo")
+
+
+def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
+    cells = scope_cells(query)
+    if query.q:
+        cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
+    key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
+    split = ("prompt_version",) if query.prompt == SPLIT else ()
+    identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
+    lines = cells.annotate(**key).order_by().values(*identity)
+    summed = lines.annotate(
+        **sums(),
+        **joined(),
+        config_ids=ArrayAgg("config_id", distinct=True),
+        run_ids=ArrayAgg("run_id", distinct=True),
+        hashes=ArrayAgg("config__policy_hash", distinct=True),
+        engines=ArrayAgg("run__engine_version", distinct=True),
+        simulated=BoolOr("run__simulated"),
+        imported=BoolOr("run__imported"),
+        mixed_upstreams=BoolOr("config__mixed_upstreams"),
+        first=Min("run__created_at"),
+        last=Max("run__created_at"),
+    )
+    return [dict(line) for line in summed.order_by(*identity)]
+
+
+def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        groups.setdefault((*(line[name] for name in KEY), line.get("prompt_version")), []).append(line)
+    return list(groups.values())
+
+
+def _with_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
+    """Name the versions of scenarios that are in view in more than one version of the same kind of instance."""
+    seen: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        for one in row.scenarios:
+            seen.setdefault((row.asked["instance_kind"], one.scenario), set()).add(one.version)
+    newest = _newest_tried(rows)
+    return [
+        replace(
+            row,
+            versions=tuple(
+                sorted(
+                    {one.version for one in row.scenarios if len(seen[row.asked["instance_kind"], one.scenario]) > 1}
+                )
+            ),
+            outdated=tuple(
+                f"{one.scenario} version {one.version}"
+                for one in _outdated(row, newest)
+                if one.control == metric.of_control
+            ),
+        )
+        for row in rows
+    ]
+
+
+Newest = Mapping[tuple[str, str], int]
+
+
+def _newest_tried(rows: list[MatrixRow]) -> Newest:
+    """Return the newest version with finished trials of each kind of instance and scenario."""
+    newest: dict[tuple[str, str], int] = {}
+    for row in rows:
+        for one in row.scenarios:
+            if one.tally.tried:
+                place = row.asked["instance_kind"], one.scenario
+                newest[place] = max(one.version, newest.get(place, one.version))
+    return newest
+
+
+def _outdated(row: MatrixRow, newest: Newest) -> list[ScenarioSums]:
+    """Return the scenarios with finished trials of which another row tried a newer version."""
+    kind = row.asked["instance_kind"]
+    return [one for one in row.scenarios if one.tally.tried and one.version < newest[kind, one.scenario]]
+
+
+def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
+    """Says of each row whether the one above has the same model at the same provider."""
+    pairs = zip(rows, [None, *rows], strict=False)
+    return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
+
+
+def _summary(rows: list[MatrixRow]) -> Summary:
+    ranked, newest = [row for row in rows if row.ranked], _newest_tried(rows)
+    judged = [row.rate for row in ranked if row.rate]
+    against = [rate.against for rate in judged]
+    best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
+    near = sum(rate.withheld or rate.high >= best for rate in judged)
+    controls = (one.tally for row in rows for one in row.scenarios if one.control and one not in _outdated(row, newest))
+    return Summary(
+        trials=sum(row.tally.done + row.control.done for row in rows),
+        ranked=len(ranked),
+        clears=against.count("clears"),
+        undecided=against.count("open"),
+        below=against.count("below"),
+        overlapping=max(near - 1, 0),
+        control=pooled(controls).given_an_answer(),
+        infra=sum(row.tally.infra for row in rows),
+    )
+
+
+def _prompts(query: MatrixQuery) -> tuple[str, ...]:
+    found = scope_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
+    return tuple(found.values_list("prompt_version", flat=True).distinct())
+
+
+def _usual(present: set[str]) -> str:
+    return USUAL_GROUP if USUAL_GROUP in present or not present else min(present)
+
+
+def _published() -> Mapping[tuple[str, str], str]:
+    cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs")
+    return {(model, profile): f"{ok}/{runs}" for model, profile, ok, runs in cells}
+
+
+def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+    differing = tuple(dict.fromkeys(what for row in rows for what in row.differing))
+    pooled_rows = [row for row in rows if len(row.run_ids) > 1]
+    apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
+    by_hand = sum(row.tally.added_by_hand for row in rows)
+    retried = sum(row.tally.errors_retried for row in rows)
+    saturated = sum(row.tally.saturated for row in rows)
+    set_aside = sum(row.tally.set_aside + row.control.set_aside for row in rows)
+    sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
+    earlier = [token for row in rows for token in row.trials.without.split(",") if token]
+    outdated, newest = [row.outdated for row in rows if row.outdated], _newest_tried(rows)
+    controls = [one for row in rows for one in _outdated(row, newest) if one.control]
+    old_controls = ", ".join(sorted({f"{one.scenario} version {one.version}" for one in controls}))
+    found = {
+        say_left_out(earlier): bool(earlier),
+        _say_unranked(outdated): bool(outdated),
+        f"Not counted in the control, since other rows have a newer version: {old_controls}.": bool(old_controls),
+        "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
+        f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
+        "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
+        f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
+        f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
+        f"Cells left out of calls, tokens, cost and times, as not computable: {set_aside}.": bool(set_aside),
+        f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
+        "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
+    }
+    return tuple(sentence for sentence, holds in found.items() if holds)
+
+
+def _say_unranked(outdated: Sequence[Sequence[str]]) -> str:
+    named = ", ".join(sorted({one for some in outdated for one in some}))
+    return (
+        f"Not ranked: {len(outdated)} row{'s' if len(outdated) > 1 else ''} with {named}, since other rows have a "
+        "newer version. Versions are different tasks."
+    )

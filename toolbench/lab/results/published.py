@@ -1,0 +1,187 @@
+"""The published matrix, as published and under our rules side by side. Figures from elsewhere, not measured here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+
+from toolbench.evals.published import CONTROL
+from toolbench.evals.statistics.differences import Stratum, difference
+from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """`failures` are the published part only: `unlisted` more failed in scenarios that were not published (None where
+    no scenario was named), never to be shown as 0. `answered` leaves published timeouts out."""
+
+    position: int
+    vendor: str
+    model: str
+    name: str
+    profile: str
+    tool: Rate
+    control: Rate
+    p95_ms: int
+    not_applicable: bool
+    scenarios: tuple[tuple[str, int], ...]
+    categories: tuple[tuple[str, int], ...]
+    unlisted: int
+    timeouts: int
+    answered: Rate
+    failures: str  # the published column's words
+    split: tuple[tuple[str, Rate | None], ...]  # by scenario; None: not published
+    recommendation: PublishedRecommendation | None
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """What names the row in the address."""
+        return f"p{self.position}"
+
+    @property
+    def dots(self) -> Mapping[str, int]:
+        """Published timeouts stand as infrastructure; of a cell that is not applicable nothing passed or failed."""
+        if self.not_applicable:
+            return {"na": self.tool.n}
+        return {"pass": self.tool.k, "fail": self.tool.n - self.tool.k - self.timeouts, "infra": self.timeouts}
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`tool` as published, `ours` without the cells where tools are off."""
+
+    slug: str
+    title: str
+    source: str
+    published: str
+    month: str
+    note: str
+    trials: int
+    overall: Rate
+    tool: Rate
+    ours: Rate
+    control: Rate
+    scenarios: tuple[tuple[str, Rate], ...]
+    rows: tuple[PublishedRow, ...]
+    recommendations: tuple[PublishedRecommendation, ...]
+    clear: int
+    undecided: int
+    below: int
+    perfect: int
+
+    @property
+    def best(self) -> PublishedRow | None:
+        return max((row for row in self.rows if not row.not_applicable), key=lambda row: row.tool.axis, default=None)
+
+    @property
+    def not_told_apart(self) -> tuple[PublishedRow, ...]:
+        """One row for every lower count that shows no difference from the best, the highest first."""
+        best = self.best
+        lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
+        return tuple(lower[k] for k in sorted(lower, reverse=True) if best and _alike(best.tool, lower[k].tool))
+
+
+def _alike(one: Rate, other: Rate) -> bool:
+    found = difference([Stratum(one.k, one.n, other.k, other.n)])
+    return found is None or not found.shown
+
+
+def get_published(target: int | None = None) -> Published | None:
+    """Three queries; None where no snapshot is loaded."""
+    snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
+    if snapshot is None:
+        return None
+    recommendations = tuple(snapshot.recommendations.all())
+    rows = tuple(_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
+    counted = [row for row in rows if not row.not_applicable]
+    against = [row.tool.against for row in counted]
+    return Published(
+        slug=snapshot.slug,
+        title=snapshot.title,
+        source=snapshot.source,
+        published=snapshot.published,
+        month=_month(snapshot.published),
+        note=snapshot.note,
+        trials=snapshot.trials,
+        overall=_total(snapshot, "overall", target),
+        tool=_total(snapshot, "tool", target),
+        ours=rate_of(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
+        control=_total(snapshot, "control", target),
+        scenarios=_scenarios(snapshot, target),
+        rows=_marked(rows),
+        recommendations=recommendations,
+        clear=against.count("clears"),
+        undecided=against.count("open"),
+        below=against.count("below"),
+        perfect=sum(row.tool.k == row.tool.n for row in counted),
+    )
+
+
+def _marked(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
+    """Says of each row whether the one above is the same model."""
+    above = ("", *(row.model for row in rows))
+    return tuple(replace(row, again=row.model == model) for row, model in zip(rows, above, strict=False))
+
+
+def _total(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
+    ok, runs = snapshot.totals.get(name) or (0, 0)
+    return rate_of(ok, runs, target=target)
+
+
+def _scenarios(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
+    """Easiest first: the database does not keep the order of a JSON object."""
+    rates = [(slug, rate_of(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
+    return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
+
+
+def _row(
+    cell: PublishedCell,
+    snapshot: PublishedSnapshot,
+    recommendations: tuple[PublishedRecommendation, ...],
+    target: int | None,
+) -> PublishedRow:
+    named = [(row["name"], row["count"]) for row in cell.failures]
+    scenarios = tuple(pair for pair in named if pair[0].islower())
+    categories = tuple(pair for pair in named if not pair[0].islower())
+    unlisted = cell.tool_runs - cell.tool_ok - sum(count for _, count in scenarios)
+    timeouts = dict(categories).get("TIMEOUT", 0)
+    vendor, _, name = cell.model.rpartition("/")
+    return PublishedRow(
+        position=cell.position,
+        vendor=vendor,
+        model=cell.model,
+        name=name.partition(":")[0],
+        profile=cell.profile,
+        tool=rate_of(cell.tool_ok, cell.tool_runs, target=target),
+        control=rate_of(cell.control_ok, cell.control_runs, target=target),
+        p95_ms=cell.p95_ms,
+        not_applicable=cell.not_applicable,
+        scenarios=scenarios,
+        categories=categories,
+        unlisted=unlisted,
+        timeouts=timeouts,
+        answered=rate_of(cell.tool_ok, cell.tool_runs - timeouts, target=target),
+        failures="; ".join(f"{name} x{count}" for name, count in named) or "-",
+        split=_split(dict(scenarios), unlisted, snapshot, target),
+        recommendation=next((r for r in recommendations if (r.model, r.profile) == (cell.model, cell.profile)), None),
+    )
+
+
+def _split(
+    failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
+) -> tuple[tuple[str, Rate | None], ...]:
+    """What follows from the published part: a scenario that is not named passed every time only when all failures are
+    named."""
+    trials = snapshot.trials
+    names = sorted(name for name in snapshot.scenarios if name != CONTROL)
+    known = {name: rate_of(trials - failed.get(name, 0), trials, target=target) for name in names}
+    return tuple((name, known[name] if name in failed or not unlisted else None) for name in names)
+
+
+def _month(published: str) -> str:
+    """`2026-02` as February 2026; anything else unchanged."""
+    try:
+        return f"{date.fromisoformat(published + '-01'):%B %Y}"
+    except ValueError:
+        return published

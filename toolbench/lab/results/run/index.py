@@ -1,0 +1,72 @@
+"""The list of runs, each with its sums."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db.models import Case, Q, Value, When
+
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import CONTROL
+from toolbench.lab.metrics.tally import Tally, pooled, sums, tally_of
+from toolbench.lab.metrics.times import QuantileRange, Times, joined, quantile_range, times_of
+from toolbench.lab.models import Cell, Provider, Run, RunConfig
+
+Kind = Literal["own", "simulated", "imported"]
+_KINDS: Mapping[Kind, Q] = {
+    "own": Q(imported=False, simulated=False),
+    "simulated": Q(imported=False, simulated=True),
+    "imported": Q(imported=True),  # simulated or not
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """`answered` and `delivered` are None for a run of several configurations or groups of scenarios: no further
+    repeat means their sum. Times are of tool scenarios, never of the local model; None where there are none."""
+
+    run: Run
+    models: tuple[str, ...]
+    tally: Tally
+    answered: Rate | None
+    delivered: Rate | None
+    p50: QuantileRange | None
+    p95: QuantileRange | None
+
+
+def get_runs(kind: Kind, limit: int = 100) -> tuple[RunLine, ...]:
+    """The newest runs of one kind, with their sums over all cells, added up by the database. Four queries."""
+    found = Run.objects.filter(_KINDS[kind], deleted_at=None)
+    runs = tuple(found.defer("request", "skipped")[:limit])
+    counts: dict[int, dict[str, Tally]] = defaultdict(dict)
+    group = Case(When(control=True, then=Value(CONTROL)), default="scenario_group")
+    grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
+    for line in grouped.annotate(**sums()):
+        counts[line["run_id"]][line["group"]] = tally_of(line)
+    models: dict[int, list[str]] = defaultdict(list)
+    configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
+    for run_id, name in configs.values_list("run_id", "model_name"):
+        models[run_id].append(name)
+    times = _times(runs)
+    return tuple(_run_line(run, models[run.pk], counts[run.pk], times[run.pk]) for run in runs)
+
+
+def _times(runs: Iterable[Run]) -> dict[int, list[Times]]:
+    """Those of each run by configuration and group of scenarios."""
+    tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
+    found: dict[int, list[Times]] = defaultdict(list)
+    for line in tools.order_by().values("run_id", "config_id", "scenario_group").annotate(**joined(first_tokens=False)):
+        found[line["run_id"]].append(times_of(line))
+    return found
+
+
+def _run_line(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunLine:
+    """`counts` by group of scenarios, the controls as one; `times` by configuration and group."""
+    groups = [one for name, one in counts.items() if name != CONTROL]
+    whole = pooled(counts.values())
+    alone = len(models) == 1 and len(groups) <= 1
+    tools = pooled(groups)
+    answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
+    p50, p95 = (quantile_range(getattr(one, name) for one in times) for name in ("p50", "p95"))
+    return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered, p50, p95)

@@ -1,0 +1,68 @@
+"""Every metric of one run, by configuration and group of scenarios."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toolbench.lab.metrics.definitions import GROUPS, Counted, Metric, MetricValue, value_of
+from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.times import Times, cell_times
+from toolbench.lab.models import Cell, Run, RunConfig
+
+MOST_COLUMNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLine:
+    metric: Metric
+    values: tuple[MetricValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+
+    config: RunConfig
+    group: str
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetrics:
+    """`groups` of lines, each line with one value per column; lines without any value are left out."""
+
+    run: Run
+    columns: tuple[Column, ...]
+    left_out: int
+    groups: tuple[tuple[str, tuple[MetricLine, ...]], ...]
+
+
+def get_run_metrics(run_id: int) -> RunMetrics:
+    """Four queries. Raises Run.DoesNotExist for an unknown run."""
+    run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
+    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    found = in_configs_and_groups(configs, run.cells.all())
+    chosen = found[:MOST_COLUMNS]
+    times = cell_times(cell for _, _, cells in chosen for cell in cells)
+    shown = tuple(Column(config, group, counted(cells, times)) for config, group, cells in chosen)
+    groups = ((title, tuple(_lines(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
+    return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
+
+
+def counted(cells: Sequence[Cell], times: Mapping[int, Times]) -> Counted:
+    """Of one configuration's cells, with the times of each by its id."""
+    tools = tuple(cell for cell in cells if not cell.control)
+    control = tally(cell for cell in cells if cell.control)
+    parts = tuple(tally([cell]) for cell in tools)
+    return Counted(tally(tools), control, parts, tuple(times[cell.pk] for cell in tools))
+
+
+def _lines(metrics: Sequence[Metric], of: Sequence[Counted]) -> list[MetricLine]:
+    lines = [MetricLine(metric, tuple(_value(metric, one) for one in of)) for metric in metrics]
+    return [line for line in lines if any(value.is_known for value in line.values)]
+
+
+def _value(metric: Metric, of: Counted) -> MetricValue:
+    """Nothing where nothing was counted."""
+    value = value_of(metric, of)
+    return value if value.rate is None or value.rate.n else MetricValue(None, None)

@@ -1,0 +1,225 @@
+"""What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Min
+
+from toolbench.engine.policy.optional_parameters import differs_without
+from toolbench.evals.statistics.stopping import Until
+from toolbench.lab.endpoints.setup_pages import ProviderLine, get_providers
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
+from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.times import Times, cell_times, merged
+from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
+from toolbench.lab.results.run.times import Pace, get_pace, seconds_with_trials
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.runs.sequential_stopping import DECIDED
+
+GROUPS = 20
+TARGET = 90
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioLine:
+    cell_id: int
+    scenario: str
+    control: bool
+    tally: Tally
+    answered: Rate
+    decided: str  # what ended it, in words; "" where the number of trials was fixed
+    times: Times
+
+    @property
+    def trials_query(self) -> str:
+        return f"cell={self.cell_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLine:
+    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+
+    config: RunConfig
+    group: str
+    tally: Tally  # tool scenarios; of the controls where the run has nothing else
+    control: Tally
+    answered: Rate
+    first: Rate | None  # at the first attempt; None where nothing passed otherwise
+    delivered: Rate
+    times: Times  # of the same scenarios as `tally`
+    scenarios: tuple[ScenarioLine, ...]
+    trials_query: str  # selects the trials of `tally` in the list of trials
+
+    @property
+    def local(self) -> bool:
+        """Return whether the model shares this machine, so that its times take no part in decisions."""
+        return self.config.provider_kind == Provider.Kind.LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLine:
+    """A parameter that a model's endpoint refused, and what the run does not measure without it."""
+
+    model_name: str
+    name: str
+    why: str
+    differs: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    signature: str
+    sentence: str  # of the exemplar
+    same_words: bool  # every trial of the group has this sentence
+    failure_class: str
+    scenario: str
+    mark: str
+    count: int
+    first_seen: datetime | None
+    exemplar: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    run: Run
+    live: bool  # it goes on, or trials of a paused one are still in flight
+    took: float | None  # seconds from launch to end, None before it
+    ran: float | None  # seconds with a trial under way, None before the end
+    tally: Tally
+    pace: Pace
+    lines: tuple[ConfigLine, ...]
+    groups: tuple[FailureGroup, ...]
+    retryable: int
+    until: str  # the rule in words; "" for a fixed number of trials
+    target: float  # percent, that rates are judged against: the run's own, else the usual one
+    set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
+    waits_for: tuple[ProviderLine, ...]  # providers that cannot be asked now, while nothing goes on
+    refused: tuple[RefusedLine, ...] = ()
+
+    @property
+    def spent(self) -> bool:
+        """Whether a cap is used up, so that the run goes on only above it."""
+        caps = ((self.run.request_cap, self.run.requests_reserved), (self.run.token_cap, self.run.tokens_used))
+        return any(cap is not None and used >= cap for cap, used in caps)
+
+    @property
+    def configs(self) -> tuple[RunConfig, ...]:
+        return tuple({line.config.pk: line.config for line in self.lines}.values())
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        first = [line for line in self.lines if line.config == self.lines[0].config]
+        return tuple(one.scenario for line in first for one in line.scenarios)
+
+    @property
+    def routed(self) -> tuple[RunConfig, ...]:
+        """Configurations whose method was left open, decided or still waiting for a probe."""
+        return tuple(config for config in self.configs if config.routing or config.awaits_probe)
+
+
+def get_run_page(run_id: int) -> RunPage:
+    """Eight queries while the run goes on or when it has ended, else seven; none reads what was frozen. Raises
+    Run.DoesNotExist for an unknown run."""
+    run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
+    configs = tuple(run.configs.defer("layers", "options", "true_rates"))
+    cells = tuple(run.cells.defer("upstreams"))
+    whole = tally(cells)
+    times = cell_times(cells)
+    until = Until.read(run.until) if run.until else None
+    target = until.target if until and until.rule == "threshold" else TARGET
+    reachable = {config.pk for config in configs if config.provider_id is not None}
+    return RunPage(
+        run=run,
+        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.moves for cell in cells),
+        took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
+        ran=seconds_with_trials(run) if run.finished_at else None,
+        tally=whole,
+        pace=get_pace(run, whole),
+        lines=tuple(
+            _line(config, group, [(cell, times[cell.pk]) for cell in some], target)
+            for config, group, some in in_configs_and_groups(configs, cells)
+        ),
+        groups=_groups(run),
+        retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
+        until=str(until) if until else "",
+        target=target,
+        set_aside=tuple(_with_config(cell, configs) for cell in cells if cell.compute_error),
+        waits_for=_waits_for(run, configs, cells, whole),
+        refused=_refused(run),
+    )
+
+
+def _refused(run: Run) -> tuple[RefusedLine, ...]:
+    rows = RefusedParameter.objects.filter(run=run).order_by("model_name", "pk")
+    return tuple(RefusedLine(row.model_name, row.name, row.why, differs_without(row.name)) for row in rows)
+
+
+def _with_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
+    cell.config = next(config for config in configs if config.pk == cell.config_id)
+    return cell
+
+
+def _waits_for(
+    run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], whole: Tally
+) -> tuple[ProviderLine, ...]:
+    """Two queries where trials wait and none is running."""
+    if run.state != Run.State.RUNNING or whole.running:
+        return ()
+    waiting = {cell.config_id for cell in cells if cell.queued}
+    asked = {config.provider_id for config in configs if config.pk in waiting}
+    lines = get_providers() if asked else ()
+    return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
+
+
+def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigLine:
+    control = tally(cell for cell, _ in cells if cell.control)
+    tools = tally(cell for cell, _ in cells if not cell.control)
+    main = tools if tools.cells else control
+    counted = next((cell for cell, _ in cells if not cell.control), cells[0][0])
+    return ConfigLine(
+        config=config,
+        group=group,
+        tally=main,
+        control=control,
+        answered=main.given_an_answer(target),
+        first=main.rate(main.first_attempt_passed, main.answered, target) if _second_samples(main) else None,
+        delivered=main.delivered(target),
+        times=merged(times for cell, times in cells if cell.control != bool(tools.cells)),
+        scenarios=tuple(_scenario_line(cell, times, target) for cell, times in cells),
+        trials_query=TrialFilter(run=config.run_id, config=config.pk, group=counted.scenario_group).query(),
+    )
+
+
+def _second_samples(counts: Tally) -> bool:
+    return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
+
+
+def _scenario_line(cell: Cell, times: Times, target: float) -> ScenarioLine:
+    counts = tally([cell])
+    decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
+    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
+
+
+def _groups(run: Run) -> tuple[FailureGroup, ...]:
+    """Two queries: one over the index of failures, one for an exemplar of each group."""
+    bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
+    counted = bad.values("signature", "outcome").annotate(
+        count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
+    )
+    rows = list(counted.order_by("-count", "signature")[:GROUPS])
+    seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
+    return tuple(
+        FailureGroup(
+            signature=row["signature"],
+            sentence=seen[row["exemplar"]].sentence,
+            same_words=row["wordings"] == 1,
+            failure_class=seen[row["exemplar"]].failure_class,
+            scenario=seen[row["exemplar"]].scenario,
+            mark=row["outcome"],
+            count=row["count"],
+            first_seen=row["first_seen"],
+            exemplar=row["exemplar"],
+        )
+        for row in rows
+    )

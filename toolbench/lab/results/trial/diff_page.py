@@ -1,0 +1,171 @@
+"""A trial beside another, turn by turn: by default the nearest that passed, the first divergence marked. Read from
+stored steps, a fixed number of queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import F
+
+from toolbench.evals.bfcl.scenario import GROUP as PUBLIC
+from toolbench.evals.own.scenario import GROUP as OWN
+from toolbench.lab.models import Step, Trial
+from toolbench.lab.results.trial.index import mark
+from toolbench.lab.results.trial.line_diff import hunks
+from toolbench.lab.results.trial.nearest_pass import nearest_passes
+from toolbench.lab.results.trial.partial_bodies import read_facts, read_side
+from toolbench.lab.results.trial.turn_text import ToldTurn, told_as_read, told_as_received
+from toolbench.lab.traces.code_view import Line
+from toolbench.lab.whole_numbers import whole_number
+
+PARSED, RAW = "parsed", "raw"
+MOST_TURNS = 24
+ONE_WORDING = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
+
+
+@dataclass(frozen=True, slots=True)
+class DiffTurn:
+    """`kind` is same, alike (but for values of another instance), differs, or unread: no difference as far as is read.
+    `left` and `right` are None where that side had ended. `first` is the first divergence."""
+
+    turn: int
+    kind: str
+    first: bool
+    left: ToldTurn | None
+    right: ToldTurn | None
+    left_lines: tuple[Line, ...] = ()
+    right_lines: tuple[Line, ...] = ()
+
+    @property
+    def later(self) -> bool:
+        """Whether it parts after the first divergence."""
+        return self.kind == "differs" and not self.first
+
+    @property
+    def gist(self) -> str:
+        return next((one.gist for one in (self.left, self.right) if one), "")
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLane:
+    """`other` is None where there is nothing to lay beside: `notice` says why. `chosen` holds for a trial that was
+    named in the address."""
+
+    level: str
+    notice: str
+    other: Trial | None = None
+    mark: str = ""
+    chosen: bool = False
+    same_cell: bool = False
+    same_instance: bool = False
+    turns: tuple[DiffTurn, ...] = ()
+    cut: bool = False
+
+    @property
+    def diverges(self) -> bool:
+        return any(turn.first for turn in self.turns)
+
+    @property
+    def unread(self) -> bool:
+        return any(turn.kind == "unread" for turn in self.turns)
+
+
+def get_diff_lane(trial: Trial, *, beside: str = "", level: str = "") -> DiffLane:
+    """`beside` names the other trial; empty or unreadable means the nearest that passed, for a trial that did not.
+    `level` is parsed or raw."""
+    level = RAW if level == RAW else PARSED
+    if trial.state != Trial.State.DONE:
+        return DiffLane(level, "It can be laid beside another trial when it is finished.")
+    other, notice = _other(trial, beside.strip())
+    if other is None:
+        return DiffLane(level, notice)
+    instance = _same_instance(trial, other)
+    left, right = _told((trial, other), level)
+    if missing := next((one for one, told in ((trial, left), (other, right)) if not told), None):
+        return DiffLane(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
+    turns = tuple(_turns(left, right, exact=instance or level == RAW))
+    return DiffLane(
+        level=level,
+        notice=notice,
+        other=other,
+        mark=mark(other),
+        chosen=bool(beside) and not notice,
+        same_cell=trial.cell_id == other.cell_id,
+        same_instance=instance,
+        turns=turns[:MOST_TURNS],
+        cut=len(turns) > MOST_TURNS,
+    )
+
+
+def _other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
+    """The trial to lay beside, and what has to be said of the wish."""
+    found = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
+    if beside and (other := found.filter(pk=whole_number(beside) or 0).first()):
+        return other, ""
+    notice = f"There is no other trial “{beside[:40]}”." if beside else ""
+    if trial.outcome == Trial.Outcome.PASS:
+        return None, notice or "It passed: name a trial to see where the two part."
+    nearest = found.filter(pk=nearest_passes([trial.pk]).get(trial.pk, 0)).first()
+    return (
+        nearest,
+        notice if nearest else f"{notice} No trial of this scenario passed in its run: name another.".strip(),
+    )
+
+
+def _same_instance(trial: Trial, other: Trial) -> bool:
+    if (trial.scenario, trial.scenario_version) != (other.scenario, other.scenario_version):
+        return False
+    drawn = [(one.instance_kind, one.instance_seed) for one in (trial, other)]
+    return drawn[0] == drawn[1] or trial.cell.scenario_group in ONE_WORDING
+
+
+def _told(pair: Sequence[Trial], level: str) -> list[dict[int, ToldTurn]]:
+    """Both trials by turn; one turn more than is shown says that there are more."""
+    steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MOST_TURNS)
+    every = list(steps.order_by("ordinal"))
+    own = [[step for step in every if step.trial_id == trial.pk] for trial in pair]
+    if level == RAW:
+        bodies = read_side(every, "response")
+        return [told_as_received(steps, bodies) for steps in own]
+    requests = read_side(every, "request")
+    return [told_as_read(steps, read_facts(steps), requests) for steps in own]
+
+
+def _turns(left: Mapping[int, ToldTurn], right: Mapping[int, ToldTurn], *, exact: bool) -> list[DiffTurn]:
+    found: list[DiffTurn] = []
+    for turn in sorted({*left, *right}):
+        parted = any(one.kind == "differs" for one in found)
+        found.append(_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
+    return found
+
+
+def _turn(turn: int, one: ToldTurn | None, other: ToldTurn | None, *, exact: bool, parted: bool) -> DiffTurn:
+    """Laid out only where what was said is not the same."""
+    if one and other and one.said == other.said:
+        return DiffTurn(turn, "same" if one.whole and other.whole else "unread", False, one, other)
+    lines, whole = one.lines() if one else ((), True)
+    other_lines, other_whole = other.lines() if other else ((), True)
+    kind = "differs"
+    if one and other:
+        alike = _alike(lines, other_lines, ended=(whole, other_whole))
+        kind = alike if exact or alike == "same" else _kind_by_shape(one, other)
+        one, other = replace(one, whole=whole), replace(other, whole=other_whole)
+    shown = hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
+    return DiffTurn(turn, kind, kind == "differs" and not parted, one, other, *shown)
+
+
+def _alike(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
+    """Of lines that are only the beginning where that side had not ended."""
+    shared = min(len(left), len(right))
+    if left[:shared] != right[:shared]:
+        return "differs"
+    if len(left) == len(right):
+        return "same" if all(ended) else "unread"
+    shorter_ended = ended[0] if len(left) == shared else ended[1]
+    return "differs" if shorter_ended else "unread"
+
+
+def _kind_by_shape(one: ToldTurn, other: ToldTurn) -> str:
+    shapes = one.shape(), other.shape()
+    if None in shapes:
+        return "unread"
+    return "alike" if shapes[0] == shapes[1] else "differs"

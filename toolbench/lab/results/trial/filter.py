@@ -1,0 +1,252 @@
+"""Which trials an address means: its fields, read and written, and the rows they select."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, fields
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.expressions import RawSQL
+
+from toolbench.lab.metrics.retries import HAD, with_steps
+from toolbench.lab.metrics.scenario_versions import is_tokens, without_q
+from toolbench.lab.models import Trial
+from toolbench.lab.plain_text import plain
+from toolbench.lab.whole_numbers import whole_number
+
+LONGEST = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
+MAX_LISTED = 2_000  # ids, ranges or tokens in one field
+MAX_QUERY = 7_800  # characters of a link: the web server's limit of a request line is 8,190
+STREAMED, WHOLE = "streamed", "whole"
+NONE = "none"
+ALL = "all"
+IDS = ("run", "cell", "config", "version", "cause_version")
+LISTS = ("runs", "cells", "without")
+AS_WRITTEN = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
+SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
+OUTCOMES = {
+    "pass": Q(outcome=Trial.Outcome.PASS),
+    "fail": Q(outcome=Trial.Outcome.FAIL),
+    "infra": Q(outcome=Trial.Outcome.INFRA),
+    "na": Q(outcome=Trial.Outcome.NOT_APPLICABLE),
+    "cancelled": Q(outcome=Trial.Outcome.CANCELLED),
+    "running": Q(state=Trial.State.RUNNING),
+    "queued": Q(state=Trial.State.QUEUED),
+}
+ORDERINGS = {
+    "failed": ("rank", "-run_id", "position"),
+    "order": ("-run_id", "position"),
+    "slow": ("-duration_ms", "-run_id", "position"),
+}
+FAILED_FIRST = Case(
+    When(outcome=Trial.Outcome.FAIL, then=Value(0)),
+    When(outcome=Trial.Outcome.INFRA, then=Value(1)),
+    When(state__in=[Trial.State.QUEUED, Trial.State.RUNNING], then=Value(3)),
+    default=Value(2),
+    output_field=IntegerField(),
+)
+_SEEN_AT = """EXISTS (
+    SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
+    WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
+COLUMNS = {
+    "run": "run_id",
+    "cell": "cell_id",
+    "config": "config_id",
+    "group": "cell__scenario_group",
+    "scenario": "scenario",
+    "version": "scenario_version",
+    "provider": "config__provider_name",
+    "provider_kind": "config__provider_kind",
+    "model": "config__model_name",
+    "profile": "config__profile",
+    "strategy": "config__strategy",
+    "method": "config__method",
+    "tool_use_mode": "config__tool_use_mode",
+    "instance_kind": "instance_kind",
+    "prompt": "prompt_version",
+    "failure_class": "failure_class",
+    "signature": "signature",
+    "cause": "cause",
+    "cluster": "cause_signature",
+    "cause_version": "taxonomy",
+    "label": "label",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFilter:
+    """What the address asks for; an empty field does not filter.
+
+    Attributes:
+        runs: ids with commas between.
+        cells: ids, or ranges of ids such as 3-7, with commas between.
+        examples: NONE means without any.
+        seen, path: a cause that was seen, and a JSON path (places in lists left open) at which it was.
+        scope: ALL shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration are
+            named, `demo` 1 shows simulated runs only, `imported` 1 imported ones only, and neither of them the others.
+        ignored: names of fields whose values could not be read; they do not filter.
+    """
+
+    run: int | None = None
+    runs: str = ""
+    cell: int | None = None
+    cells: str = ""
+    config: int | None = None
+    group: str = ""  # of scenarios
+    scenario: str = ""
+    version: int | None = None  # of the scenario, as it was tried
+    without: str = ""  # versions of scenarios that are left out: slug@version, with commas between
+    outcome: str = ""
+    provider: str = ""
+    provider_kind: str = ""
+    model: str = ""
+    profile: str = ""
+    strategy: str = ""
+    method: str = ""
+    examples: str = ""
+    tool_use_mode: str = ""
+    instance_kind: str = ""
+    stream: str = ""  # streamed or whole
+    prompt: str = ""  # version of the prompts
+    failure_class: str = ""
+    signature: str = ""
+    cause: str = ""  # a code of the taxonomy that the trial failed of
+    seen: str = ""  # a code that was seen in it, mended or not
+    path: str = ""  # where `seen` was seen
+    cluster: str = ""
+    had: str = ""  # an answer of 429 or 5xx, or a retry, in any execution
+    cause_version: int | None = None  # of the table of causes that named it
+    label: str = ""
+    search: str = ""
+    scope: str = ""
+    demo: str = ""
+    imported: str = ""
+    sort: str = "failed"
+    ignored: tuple[str, ...] = ()
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "TrialFilter":
+        values: dict[str, Any] = {}
+        ignored: list[str] = []
+        for name in (field.name for field in fields(cls) if field.name != "ignored"):
+            text = query.get(name, "")
+            given = text.replace("\0", "") if name in AS_WRITTEN else plain(text)
+            if not given:
+                continue
+            value = _read(name, given) if _is_short(name, given) else None
+            if value is None:
+                ignored.append(name)
+            else:
+                values[name] = value
+        return cls(**values, ignored=tuple(ignored))
+
+    def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
+        """What a filter form must carry along: every field that is set and not in `shown`."""
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"}
+        return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
+
+    def query(self, **changes: object) -> str:
+        """The filter as a query string, with some fields changed; empty fields and the default sort are left out."""
+        pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
+        if pairs.get("sort") == "failed":
+            pairs["sort"] = ""
+        return urlencode({name: value for name, value in pairs.items() if value not in (None, "")}, safe=",@")
+
+
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "outcome": tuple(OUTCOMES),
+    "sort": tuple(SORTS),
+    "stream": (STREAMED, WHOLE),
+    "scope": (ALL,),
+    "had": tuple(HAD),
+}
+
+
+def join_ids(ids: Iterable[int]) -> str:
+    """Return a list of ids as an address holds it, with neighbours joined to ranges: 3-7,9."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(ids)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def _is_short(name: str, given: str) -> bool:
+    return given.count(",") < MAX_LISTED if name in LISTS else len(given) <= LONGEST
+
+
+def _is_ranges(text: str) -> bool:
+    bounds = [part.split("-") for part in text.split(",")]
+    return all(len(ends) <= 2 and None not in map(whole_number, ends) for ends in bounds)
+
+
+def _in_cells(text: str) -> Q:
+    bounds = [part.split("-") for part in text.split(",")]
+    return Q(*(Q(cell_id__gte=int(ends[0]), cell_id__lte=int(ends[-1])) for ends in bounds), _connector=Q.OR)
+
+
+def _listed(filter: TrialFilter) -> Q:
+    """Return the condition of the fields that hold lists."""
+    found = without_q(filter.without)
+    if filter.runs:
+        found &= Q(run_id__in=filter.runs.split(","))
+    return found & _in_cells(filter.cells) if filter.cells else found
+
+
+def _read(name: str, given: str) -> int | str | None:
+    """The field's value, or None when it cannot be one."""
+    if name in IDS:
+        return whole_number(given)
+    if name == "without":
+        return given if is_tokens(given) else None
+    if name == "cells":
+        return given if _is_ranges(given) else None
+    if name == "runs":
+        return given if None not in map(whole_number, given.split(",")) else None
+    allowed = _ALLOWED.get(name, (given,))
+    return given if given in allowed else None
+
+
+def matching(filter: TrialFilter) -> QuerySet[Trial]:
+    """The trials a filter means, in no order. Deleted runs are left out."""
+    kept = Trial.objects.filter(_listed(filter), run__deleted_at=None)
+    found = with_steps(kept.annotate(rank=FAILED_FIRST), filter.had)
+    for name, column in COLUMNS.items():
+        if (value := getattr(filter, name)) not in (None, ""):
+            found = found.filter(**{column: value})
+    if filter.examples:
+        found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
+    if filter.stream:
+        found = found.filter(config__stream=filter.stream == STREAMED)
+    if filter.seen or filter.path:
+        found = found.filter(_seen(filter.seen, filter.path))
+    if filter.outcome:
+        found = found.filter(OUTCOMES[filter.outcome])
+    if filter.search:
+        found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
+    if not _names_its_runs(filter):
+        found = found.filter(_own_scope(filter))
+    return found
+
+
+def _names_its_runs(filter: TrialFilter) -> bool:
+    """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
+    return bool(filter.runs or filter.cells) or any(pk is not None for pk in (filter.run, filter.cell, filter.config))
+
+
+def _seen(code: str, path: str) -> Q | RawSQL:
+    """Return the condition that a cause was seen; "" for any code, or any path."""
+    if not path:
+        return Q(causes__contains=[{"code": code}])
+    return RawSQL(_SEEN_AT, [code, code, path], output_field=BooleanField())
+
+
+def _own_scope(filter: TrialFilter) -> Q:
+    """Of imported runs all together, of one's own either the simulated ones or the others; `scope` ALL all of them."""
+    if filter.scope == ALL:
+        return Q()
+    if filter.imported:
+        return Q(run__imported=True)
+    return Q(run__imported=False, run__simulated=bool(filter.demo))

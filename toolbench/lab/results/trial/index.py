@@ -1,0 +1,113 @@
+"""Lists of trials, page by page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from toolbench.lab.models import Trial
+from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, matching
+
+PAGE_SIZE = 50
+COUNT_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    id: int
+    run_id: int
+    simulated: bool
+    provider: str
+    model: str
+    profile: str
+    strategy: str
+    method: str
+    examples: str
+    stream: bool
+    scenario: str
+    index: int
+    mark: str  # an outcome, or running, or queued
+    sentence: str
+    failure_class: str
+    turns: int
+    requests: int
+    duration_ms: float | None
+    added_by_hand: bool
+    errors_retried: int
+    label: str
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    filter: TrialFilter
+    rows: tuple[TrialRow, ...]
+    total: int
+    total_is_more: bool
+    page: int
+    pages: int
+    choices: Mapping[str, tuple[str, ...]]
+
+
+def get_trials(filter: TrialFilter, page: int = 1) -> TrialPage:
+    """One page of the list; counting stops at COUNT_LIMIT."""
+    found = matching(filter)
+    counted = found.order_by()[: COUNT_LIMIT + 1].count()
+    total = min(counted, COUNT_LIMIT)
+    pages = max(1, -(-total // PAGE_SIZE))
+    page = min(max(1, page), pages)
+    ordered = found.select_related("config", "run").order_by(*ORDERINGS[filter.sort])
+    ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
+    rows = tuple(_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
+    return TrialPage(filter, rows, total, counted > COUNT_LIMIT, page, pages, _choices(filter))
+
+
+def mark(trial: Trial) -> str:
+    """The word for a trial's mark: its outcome once done, else running or queued."""
+    return trial.outcome if trial.state == Trial.State.DONE else trial.state
+
+
+def _row(trial: Trial) -> TrialRow:
+    config = trial.config
+    return TrialRow(
+        id=trial.pk,
+        run_id=trial.run_id,
+        simulated=trial.run.simulated,
+        provider=config.provider_name,
+        model=config.model_name,
+        profile=config.profile,
+        strategy=config.strategy,
+        method=config.method,
+        examples=config.examples,
+        stream=config.stream,
+        scenario=trial.scenario,
+        index=trial.index,
+        mark=mark(trial),
+        sentence=trial.sentence,
+        failure_class=trial.failure_class,
+        turns=trial.turns,
+        requests=trial.requests,
+        duration_ms=trial.duration_ms,
+        added_by_hand=trial.added_by_hand,
+        errors_retried=trial.errors_retried,
+        label=trial.label,
+        finished_at=trial.finished_at,
+    )
+
+
+def _choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
+    """What the selects offer: the values that occur in the run named by the filter; empty without a run."""
+    if filter.run is None:
+        return {}
+    trials = Trial.objects.filter(run_id=filter.run).order_by()
+    return {
+        "scenario": tuple(sorted(trials.values_list("scenario", flat=True).distinct())),
+        "failure_class": tuple(sorted(_without_empty(trials.values_list("failure_class", flat=True).distinct()))),
+        "cause": tuple(sorted(_without_empty(trials.values_list("cause", flat=True).distinct()))),
+        "prompt": tuple(sorted(_without_empty(trials.values_list("prompt_version", flat=True).distinct()))),
+    }
+
+
+def _without_empty(values: "QuerySet[Trial, str]") -> list[str]:
+    return [value for value in values if value]

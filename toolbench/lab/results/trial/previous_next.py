@@ -1,0 +1,53 @@
+"""The neighbours of a trial within a filter."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from toolbench.lab.models import Trial
+from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, matching
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Ids within the filter, in its order; None at an end. `next_failed` is the next failure after this trial."""
+
+    previous: int | None
+    next: int | None
+    next_failed: int | None
+
+
+def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
+    """Where j, k and f lead from this trial; "slowest first" walks in the order they ran."""
+    after, before = _after(trial, filter), _before(trial, filter)
+    ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
+    backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
+    found = matching(filter)
+    following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
+    return Neighbours(
+        previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
+        next=following.first(),
+        next_failed=following.filter(outcome=Trial.Outcome.FAIL).first(),
+    )
+
+
+def _after(trial: Trial, filter: TrialFilter) -> Q:
+    later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
+    if filter.sort != "failed":
+        return later
+    rank = _rank(trial)
+    return Q(rank__gt=rank) | (Q(rank=rank) & later)
+
+
+def _before(trial: Trial, filter: TrialFilter) -> Q:
+    earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
+    if filter.sort != "failed":
+        return earlier
+    rank = _rank(trial)
+    return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
+
+
+def _rank(trial: Trial) -> int:
+    if trial.state != Trial.State.DONE:
+        return 3
+    return {Trial.Outcome.FAIL.value: 0, Trial.Outcome.INFRA.value: 1}.get(trial.outcome, 2)

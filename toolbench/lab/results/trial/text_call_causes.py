@@ -1,0 +1,40 @@
+"""The cause of one failed trial, and why its calls came as text: four causes, from its own answer and from what is
+known of its model."""
+
+from dataclasses import dataclass
+
+from toolbench.evals.causes.calls_as_text import Cause
+from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.lab.endpoints.capabilities import effective_of
+from toolbench.lab.endpoints.model_page import get_causes
+from toolbench.lab.models import Trial
+from toolbench.lab.results.trial.page import Trace
+from toolbench.providers.probing.dialects import dialect_in
+
+AS_TEXT = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class DecisiveCause:
+    """What a trial failed of, by `version` of the table of causes; `newest` is the table's own. `turn` counts from 1,
+    "" where none is known."""
+
+    row: WireCause
+    turn: str
+    version: int
+    newest: int
+
+
+def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
+    """Return None for a trial that did not fail, or whose cause this table does not have."""
+    row = all_causes().get(trial.cause)
+    turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
+    return DecisiveCause(row, turn, trial.taxonomy, taxonomy_version()) if row else None
+
+
+def get_trial_causes(trace: Trace) -> tuple[Cause, ...]:
+    """() for a trial that failed in another way, or whose model is gone. At most five queries."""
+    model = trace.config.model
+    if trace.trial.failure_class not in AS_TEXT or trace.config.method != "native" or model is None:
+        return ()
+    return get_causes(model, effective_of(model), dialect=dialect_in(trace.final_text))

@@ -1,0 +1,152 @@
+"""Sending again what is stored: one trial, or a whole run; with the layers the run froze and the same seeds. Nothing is
+resolved anew but by this version of the engine; a trial's plan hash says whether the same was sent."""
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.models import Cell, Run, RunConfig, Trial
+from toolbench.lab.planning.auto_method import ask_first_probes
+from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.runs.launch import LARGEST_SEED
+from toolbench.lab.worker.completion import finish_runs
+from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.queue import queue_trials
+
+AGAIN = "aa"  # the purpose of a run that repeats another for its noise floor
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a copy of a run is called and counted as."""
+
+    title: str
+    purpose: str
+    owner_id: int | None
+    trials_per_cell: int
+
+
+def resend(trial_id: int) -> Run:
+    """A new run of one trial. Raises LaunchRefused when the trial or its provider is gone, or nothing was sent."""
+    trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
+    if trial is None:
+        raise LaunchRefused({"trial": [f"There is no trial {trial_id}."]})
+    if trial.config.provider_id is None:
+        raise LaunchRefused({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
+    if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
+        raise LaunchRefused({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
+    source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
+    return _copy(source, [trial], Naming(f"Trial {trial_id} again", "resend", source.owner_id, 1))
+
+
+def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
+    """Every trial that was planned once more; none of those added by hand."""
+    planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
+    naming = Naming(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
+    return _copy(run, list(planned.order_by("position")), naming)
+
+
+def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
+    """The same instances and settings, with sampling seeds of its own: what differs then is chance. Of an A/A repeat
+    the run that it repeats is repeated."""
+    source = run.repeat_of if run.purpose == AGAIN and run.repeat_of else run
+    planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
+    for trial in planned:
+        trial.seed = secrets.randbelow(LARGEST_SEED)
+    naming = Naming(f"A/A of {source}"[:200], AGAIN, owner.pk if owner else None, source.trials_per_cell)
+    return _copy(source, planned, naming)
+
+
+def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
+    """A run of copies of these trials of `source`, with their configurations and cells."""
+    with transaction.atomic():
+        run = _copy_run(source, naming, len(planned))
+        configs = _copy_configs({trial.config_id for trial in planned}, run)
+        cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
+        queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
+        recompute([cell.pk for cell in cells.values()])
+        ask_first_probes(run)
+        woken = {config.provider_id for config in configs.values() if config.provider_id}
+        transaction.on_commit(lambda: wake(woken))
+    finish_runs()  # where nothing of it applies
+    run.refresh_from_db()
+    return run
+
+
+def _copy_run(run: Run, naming: Naming, trial_count: int) -> Run:
+    return Run.objects.create(
+        title=naming.title,
+        owner_id=naming.owner_id,
+        simulated=run.simulated,
+        purpose=naming.purpose,
+        instance_kind=run.instance_kind,
+        seed=run.seed,
+        order_seed=run.order_seed,
+        trials_per_cell=naming.trials_per_cell,
+        trial_count=trial_count,
+        request_cap=run.request_cap,
+        token_cap=run.token_cap,
+        deadline_seconds=run.deadline_seconds,
+        connect_seconds=run.connect_seconds,
+        read_seconds=run.read_seconds,
+        jobs=run.jobs,
+        repeat_of=run,
+        request=run.request,
+        skipped=run.skipped,
+        engine_version=engine_version(),
+    )
+
+
+def _copy_configs(config_ids: Collection[int], run: Run) -> dict[int, RunConfig]:
+    """The copies by the id of what they were copied from."""
+    copies: dict[int, RunConfig] = {}
+    for position, config in enumerate(RunConfig.objects.filter(pk__in=config_ids).order_by("position")):
+        copies[config.pk] = config
+        config.pk, config.run, config.position, config._state.adding = None, run, position, True
+        config.save()
+    return copies
+
+
+def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunConfig]) -> dict[int, Cell]:
+    """The copies by the id of what they were copied from."""
+    return {
+        cell.pk: Cell.objects.create(
+            run=run,
+            config=configs[cell.config_id],
+            scenario=cell.scenario,
+            scenario_version=cell.scenario_version,
+            scenario_group=cell.scenario_group,
+            control=cell.control,
+            instance_kind=cell.instance_kind,
+            deterministic=cell.deterministic,
+            position=position,
+        )
+        for position, cell in enumerate(Cell.objects.filter(pk__in=cell_ids).order_by("position"))
+    }
+
+
+def _copy_trial(trial: Trial, cell: Cell) -> Trial:
+    """Unsaved. One that did not apply does not apply again."""
+    copy = Trial(
+        run=cell.run,
+        config=cell.config,
+        cell=cell,
+        provider_id=cell.config.provider_id,
+        index=trial.index,
+        block=trial.block,
+        position=trial.position,
+        scenario=trial.scenario,
+        scenario_version=trial.scenario_version,
+        instance_kind=trial.instance_kind,
+        instance_seed=trial.instance_seed,
+        seed=trial.seed,
+    )
+    if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
+        copy.state, copy.outcome = Trial.State.DONE, trial.outcome
+        copy.failure_class, copy.sentence = trial.failure_class, trial.sentence
+    return copy

@@ -1,0 +1,146 @@
+"""Runs that go on until each cell is decided: looks when a round is over, and gives the next one to open cells only.
+
+A look takes place only where every trial of the round has ended: counts in the middle of one would hold the quick
+answers and not the slow ones."""
+
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from django.db import connection, transaction
+from django.db.models import F, Max, Q
+
+from toolbench.evals.statistics.stopping import STEP, Count, Until, decide
+from toolbench.lab.metrics.cells import recompute
+from toolbench.lab.metrics.tally import tally
+from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.runs.launch import planned_trial, seed_from
+from toolbench.lab.worker.job_failures import recorded
+from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.queue import queue_trials
+
+LIMIT, REPEATS, GONE = "limit", "repeats", "gone"
+DECIDED: Mapping[str, str] = {
+    "above": "decided: at or above the target",
+    "below": "decided: below the target",
+    "narrow": "decided: narrow enough",
+    "best": "decided: the best of its scenario",
+    "beaten": "decided: another one is better",
+    LIMIT: "undecided when its trials were used up",
+    REPEATS: "ended: its answers repeat, so more trials tell nothing",
+    GONE: "ended: its provider was deleted",
+}
+
+# One look at a time for each provider of a run; the best of several needs all of them at once.
+_AT_REST = """
+SELECT run.id, cell.id FROM lab_run AS run
+JOIN lab_cell AS cell ON cell.run_id = run.id AND cell.error IS NOT NULL AND cell.decided = ''
+JOIN lab_runconfig AS config ON config.id = cell.config_id
+WHERE run.state = 'running' AND run.deleted_at IS NULL AND run.until <> '{}'::jsonb AND NOT EXISTS (
+    SELECT 1 FROM lab_trial AS trial WHERE trial.run_id = run.id AND trial.state <> 'done'
+        AND (run.until ->> 'rule' = 'best' OR trial.provider_id = config.provider_id))
+ORDER BY run.id, cell.id
+"""
+
+
+def look_at_undecided() -> int:
+    """Decides what can be decided and queues the next round of the rest; returns how many trials it queued. A run that
+    cannot be looked at does not stop the others: it is logged and counted."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AT_REST)
+        resting: dict[int, list[int]] = defaultdict(list)
+        for run_id, cell_id in cursor.fetchall():
+            resting[run_id].append(cell_id)
+    queued = 0
+    for run_id, cells in resting.items():
+        with recorded("continuing undecided runs"):
+            queued += _look(run_id, cells)
+    return queued
+
+
+def _look(run_id: int, cell_ids: list[int]) -> int:
+    with transaction.atomic():
+        cells = _locked(cell_ids)
+        run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+        if run.state != Run.State.RUNNING or not cells:
+            return 0
+        for cell in cells:
+            cell.run = run
+        decided = _decided(run, cells)
+        for cell_id, word in decided.items():
+            Cell.objects.filter(pk=cell_id).update(decided=word)
+        trials = list(_round(run, [cell for cell in cells if cell.pk not in decided]))
+        queue_trials(trials)
+        Run.objects.filter(pk=run_id).update(trial_count=F("trial_count") + len(trials))
+        recompute([cell.pk for cell in cells])
+        transaction.on_commit(lambda: wake(trial.provider_id for trial in trials if trial.provider_id))
+    return len(trials)
+
+
+def _locked(cell_ids: Collection[int]) -> list[Cell]:
+    """Those that nobody has decided or continued meanwhile, with fresh counts. Cells are locked before runs, as
+    everywhere."""
+    open_ones = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
+    locked = [cell.pk for cell in open_ones.select_for_update(no_key=True)]
+    busy = Q(trials__state__in=[Trial.State.QUEUED, Trial.State.RUNNING])
+    resting = list(Cell.objects.filter(pk__in=locked).exclude(busy).values_list("pk", flat=True))
+    recompute(resting)
+    return list(Cell.objects.filter(pk__in=resting).select_related("config").order_by("pk"))
+
+
+def _decided(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
+    """What ended each cell that has ended, by its id."""
+    until = Until.read(run.until)
+    found: dict[int, str] = {}
+    for rivals in _by_scenario(run, cells, until):
+        words = decide(until, [_count(cell, until) for cell in rivals])
+        found |= {cell.pk: word for cell, word in zip(rivals, words, strict=True) if word and not cell.decided}
+    for cell, last in _last_indexes(cells):
+        if cell.pk not in found and (word := _ended_otherwise(cell, last, run.trials_per_cell)):
+            found[cell.pk] = word
+    return found
+
+
+def _by_scenario(run: Run, cells: Sequence[Cell], until: Until) -> Iterator[list[Cell]]:
+    """Each cell by itself; where the best is looked for, with all its rivals, those that are out included."""
+    if until.rule != "best":
+        yield from ([cell] for cell in cells)
+        return
+    rivals: dict[str, list[Cell]] = defaultdict(list)
+    for cell in run.cells.filter(error__isnull=False, scenario__in={cell.scenario for cell in cells}).order_by("pk"):
+        rivals[cell.scenario].append(cell)
+    yield from rivals.values()
+
+
+def _count(cell: Cell, until: Until) -> Count:
+    assert cell.error is not None
+    counts = tally([cell])
+    if until.rate == "given":
+        return Count(counts.passed, counts.answered, cell.error)
+    return Count(counts.passed - counts.late_passes, counts.tried, cell.error)
+
+
+def _last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+    of = dict(Cell.objects.filter(pk__in=[c.pk for c in cells]).values_list("pk").annotate(last=Max("trials__index")))
+    return [(cell, of[cell.pk] or 0) for cell in cells]
+
+
+def _ended_otherwise(cell: Cell, last: int, most: int) -> str:
+    if tally([cell]).repeating:
+        return REPEATS
+    if cell.config.provider_id is None:
+        return GONE
+    return LIMIT if last >= most else ""
+
+
+def _round(run: Run, cells: Sequence[Cell]) -> Iterator[Trial]:
+    """Block by block, in an order drawn from the run's order seed, at the end of the run."""
+    last = {cell.pk: index for cell, index in _last_indexes(cells)}
+    position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
+    drawing = random.Random(seed_from(run.order_seed, "round", position))
+    for number in range(1, STEP + 1):
+        block = [cell for cell in cells if last[cell.pk] + number <= run.trials_per_cell]
+        drawing.shuffle(block)
+        for cell in block:
+            yield planned_trial(run, cell, last[cell.pk] + number, position=position, applicable=True)
+            position += 1

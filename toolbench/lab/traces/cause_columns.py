@@ -1,0 +1,59 @@
+"""What a finished trial's steps show, as columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.causes.classifying import Ending, Occurrence, cause_signature, grouped, occurrences
+from toolbench.evals.causes.decisive import cause_of
+from toolbench.evals.causes.measures import step_counts
+from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.wire_steps import WireStep
+from toolbench.evals.due import Graded
+from toolbench.lab.traces.step_facts import column_json, column_text
+
+COLUMNS = {
+    "failed_calls": "integer",
+    "missing_calls": "integer",
+    "type_calls": "integer",
+    "enum_calls": "integer",
+    "range_calls": "integer",
+    "extra_calls": "integer",
+    "answered_turns": "integer",
+    "good_turns": "integer",
+    "final_answers": "integer",
+    "empty_finals": "integer",
+    "call_expected": "boolean",
+    "arguments_asked": "integer",
+    "arguments_right": "integer",
+    "cause": "text",
+    "cause_signature": "text",
+    "causes": "jsonb",
+    "taxonomy": "smallint",
+}
+MOST_SEEN = 40  # kinds of causes kept of one trial
+
+
+def cause_columns(
+    steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: Graded
+) -> JsonObject:
+    """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
+    found = occurrences(steps)
+    outcome, end, failure_class = (str(trial[name]) for name in ("outcome", "end", "failure_class"))
+    ending = Ending(outcome, end, failure_class, graded.call_expected, graded.needs)
+    cause = cause_of(steps, found, ending)
+    return {
+        **step_counts(steps, found),
+        "call_expected": graded.call_expected,
+        "arguments_asked": graded.asked,
+        "arguments_right": graded.right,
+        "cause": cause.code if cause else "",
+        "cause_signature": column_text(cause_signature(cause, scenario), 240) if cause else "",
+        "causes": [_kept(one) for one in grouped(found)[:MOST_SEEN]],
+        "taxonomy": taxonomy_version(),
+    }
+
+
+def _kept(seen: Occurrence) -> JsonObject:
+    kept: JsonObject = column_json(asdict(seen))
+    return {**kept, "path": column_text(seen.path, 300)}

@@ -1,0 +1,26 @@
+"""Steps of a drive that is just over, as the table of causes reads them. Needs no database."""
+
+from collections.abc import Iterable
+
+from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.providers.recording import ExchangeStep
+
+
+def driven_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
+    """Return steps as the driver wrote them down."""
+    return tuple(_driven(step) for step in steps)
+
+
+def _driven(step: AnyStep) -> WireStep:
+    if not isinstance(step, ExchangeStep):
+        return Ran(step.ordinal, step.turn, step.result)
+    error = step.error
+    return Exchanged(
+        step.ordinal,
+        step.turn,
+        step.request.tools_sent,
+        step.turn_read,
+        error.code if error else "",
+        bool(error and error.tool_support),
+    )

@@ -1,0 +1,25 @@
+"""A trial's steps with what is kept beside their columns, for whoever tells it again."""
+
+from dataclasses import dataclass
+
+from toolbench.engine.messages import JsonObject
+from toolbench.lab.models import Step, Trial
+from toolbench.lab.traces.step_facts import load
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """A step with its facts read."""
+
+    step: Step
+    facts: JsonObject
+
+    @property
+    def is_tool(self) -> bool:
+        return self.step.kind == Step.Kind.TOOL
+
+
+def read_steps(trial: Trial) -> tuple[ReadStep, ...]:
+    """Those of the execution that counts, in order. `trial.steps` is prefetched with bodies."""
+    own = (step for step in trial.steps.all() if step.execution == trial.execution)
+    return tuple(ReadStep(step, load(step.body.facts)) for step in own)

@@ -1,0 +1,193 @@
+"""A finished trial's columns, from what the driver wrote down, how the loop ended and what the judge said."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from toolbench.engine.bounds import bounded_cost, bounded_count
+from toolbench.engine.events import Ended, TurnRecord
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.optional_parameters import REFUSALS
+from toolbench.engine.values import light
+from toolbench.evals import evidence
+from toolbench.evals.judging import judging
+from toolbench.evals.trials import FirstBad, Verdict
+from toolbench.lab.traces.step_facts import column_json, column_text
+from toolbench.providers.recording import ExchangeStep, ToolStep
+
+AnyStep = ExchangeStep | ToolStep
+
+
+@light(frozen=True, slots=True)
+class Drive:
+    """One execution of a trial, as it went. `duration_ms` is wall time from claim to end, back-off included."""
+
+    ended: Ended
+    verdict: Verdict
+    steps: Sequence[AnyStep]
+    scenario: str
+    duration_ms: float
+
+
+def trial_columns(drive: Drive) -> JsonObject:
+    """Every column of the outcome and the figures, clean enough for PostgreSQL."""
+    left_out = {"left_out": column_json(left_out_in(drive.steps))}
+    return {**_outcome(drive), **_times(drive), **_counts(drive), **_tokens(drive.ended), **_served(drive), **left_out}
+
+
+def left_out_in(steps: Iterable[AnyStep]) -> list[JsonObject]:
+    """Return the parameters that requests went without, each with why and whether that was known before."""
+    left_out = (one for step in steps if isinstance(step, ExchangeStep) for one in step.request.left_out)
+    by_name = {one.name: {"name": one.name, "why": one.why, "known": one.known} for one in left_out}
+    return list(by_name.values())
+
+
+def _outcome(drive: Drive) -> JsonObject:
+    verdict, ended = drive.verdict, drive.ended
+    where = verdict.first_bad.path if verdict.first_bad else ""
+    return {
+        "outcome": verdict.outcome,
+        "task_pass": verdict.task_pass,
+        "parity_pass": verdict.parity_pass,
+        "end": ended.end.value,
+        "failure_class": column_text(verdict.failure_class, 60),
+        "category": column_text(verdict.category, 40),
+        "sentence": column_text(verdict.sentence or ("" if verdict.task_pass else ended.message), 4000),
+        "signature": signature(verdict.failure_class, drive.scenario, where),
+        "behaviour_seen": verdict.behaviour_seen,
+        "avoided": verdict.avoided,
+        "verdict": column_json(verdict_json(verdict)),
+        "first_bad_ordinal": first_bad_ordinal(verdict.first_bad, drive.steps),
+        "final_text": ended.final_text.encode("utf-8", "surrogatepass").hex(),
+        "error_hint": column_text(ended.error.hint if ended.error else "", 2000),
+        "answer_hash": answer_hash(ended.turns),
+    }
+
+
+def signature(failure_class: str, scenario: str, path: str) -> str:
+    """What groups failures of one kind: class, scenario, JSON path; "" for none."""
+    return column_text(f"{failure_class} · {scenario} · {path}", 200) if failure_class else ""
+
+
+def verdict_json(verdict: Verdict) -> JsonObject:
+    first = verdict.first_bad
+    return {
+        "rule": verdict.rule,
+        "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in verdict.checks],
+        "first_bad": first and {"turn": first.turn, "call": first.call, "path": first.path, "sentence": first.sentence},
+        "counts": verdict.counts,
+        "judging": judging.VERSION,
+    }
+
+
+def first_bad_ordinal(first: FirstBad | None, steps: Iterable[AnyStep]) -> int | None:
+    """The ordinal of the step a judge's `first_bad` points at: the call's own, else the last exchange of its turn."""
+    if first is None:
+        return None
+    of_turn = [step for step in steps if step.turn == first.turn]
+    tools = [step.ordinal for step in of_turn if isinstance(step, ToolStep)]
+    if first.call is not None and first.call < len(tools):
+        return tools[first.call]
+    exchanges = [step.ordinal for step in of_turn if isinstance(step, ExchangeStep)]
+    return exchanges[-1] if exchanges else None
+
+
+def answer_hash(turns: Iterable[TurnRecord]) -> str:
+    """Of the texts and the normalised calls, never of ids: equal answers have equal hashes; "" when nothing was
+    answered."""
+    said = [
+        [
+            turn.answer.text,
+            [[result.call.name, _arguments(result.arguments, result.call.arguments)] for result in turn.results],
+        ]
+        for turn in turns
+        if turn.answer is not None
+    ]
+    if not said:
+        return ""
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode("ascii")).hexdigest()
+
+
+def _arguments(parsed: JsonObject | None, written: object) -> object:
+    return written if parsed is None else parsed
+
+
+def _times(drive: Drive) -> JsonObject:
+    exchanges = [step for step in drive.steps if isinstance(step, ExchangeStep)]
+    return {
+        "duration_ms": drive.duration_ms,
+        "backoff_ms": sum(step.backoff_ms for step in exchanges),
+        "model_ms": sum(step.duration_ms for step in exchanges),
+        "tool_ms": sum(step.duration_ms for step in drive.steps if isinstance(step, ToolStep)),
+        "first_byte_ms": next((step.first_byte_ms for step in exchanges if step.turn_read), None),
+        "first_token_ms": next((step.first_token_ms for step in exchanges if step.turn_read), None),
+        "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
+        "requests": len(exchanges),
+        "retries": sum(step.attempt > 1 for step in exchanges),
+        "output_retries": _output_retries(exchanges) + drive.ended.asked_again,
+        "asked_again": drive.ended.asked_again,
+    }
+
+
+def spent_columns(steps: Iterable[AnyStep]) -> JsonObject:
+    """What was sent and has to be paid for, whatever became of it; from steps alone."""
+    exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
+    usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
+    costs = [usage.cost for usage in usages if usage.cost is not None]
+    return {
+        "requests": len(exchanges),
+        "retries": sum(step.attempt > 1 for step in exchanges),
+        "input_tokens": bounded_count(sum(usage.input_tokens or 0 for usage in usages)) or 0,
+        "output_tokens": bounded_count(sum(usage.output_tokens or 0 for usage in usages)) or 0,
+        "cost": bounded_cost(sum(costs)) if costs else None,
+    }
+
+
+def _output_retries(exchanges: Sequence[ExchangeStep]) -> int:
+    """Attempts that came after an answer of the model in the same turn: second samples."""
+    return sum(
+        after.turn == before.turn and (before.turn_read is not None or _was_model_output(before))
+        for before, after in pairwise(exchanges)
+    )
+
+
+def _was_model_output(step: ExchangeStep) -> bool:
+    """Whether an error came of what the model wrote; a request that was refused reached no model."""
+    error = step.error
+    return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSALS
+
+
+def _counts(drive: Drive) -> JsonObject:
+    turns = drive.ended.turns
+    answers = [turn.answer for turn in turns if turn.answer is not None]
+    return {
+        **drive.verdict.counts,
+        "turns": len({turn.turn for turn in turns}),
+        "not_executed": any(evidence.tries_to_call(answer) and not answer.calls_found for answer in answers),
+    }
+
+
+def _tokens(ended: Ended) -> JsonObject:
+    usage = ended.usage
+    return {
+        "input_tokens": bounded_count(usage.input_tokens) or 0,
+        "output_tokens": bounded_count(usage.output_tokens) or 0,
+        "cached_tokens": bounded_count(usage.cached_tokens) or 0,
+        "reasoning_tokens": bounded_count(usage.reasoning_tokens) or 0,
+        "cost": bounded_cost(usage.cost),
+    }
+
+
+def _served(drive: Drive) -> JsonObject:
+    answers = [turn.answer for turn in drive.ended.turns if turn.answer is not None]
+    return {
+        "paths": ",".join(dict.fromkeys(answer.path for answer in answers))[:80],
+        "upstream": _joined((answer.upstream for answer in answers), 120),
+        "fingerprint": _joined((answer.fingerprint for answer in answers), 120),
+        "model_echoed": _joined((answer.model_echoed for answer in answers), 200),
+    }
+
+
+def _joined(names: Iterable[str], limit: int) -> str:
+    return column_text(", ".join(dict.fromkeys(name for name in names if name)), limit)

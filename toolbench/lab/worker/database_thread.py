@@ -1,0 +1,92 @@
+"""The one thread in which a shift talks to the database, on a connection of its own."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, connections
+
+from toolbench.lab.worker.pipeline import prepare_often_used
+
+# Classes of what a database raises that is gone, restarting, refused us for a moment, or has ended a transaction that
+# we left lying. They hold refusals for good too: `is_away` tells them apart.
+AWAY = (OperationalError, InterfaceError, InternalError)
+
+# Beginnings of the SQLSTATEs of what passes. All others are refusals for good: a statement that is too large or takes
+# too long, a damaged table, a limit of a role.
+_PASSING = (
+    "08",  # connection lost
+    "25006",  # read-only, as a standby is that takes over
+    "25P03",  # a transaction that we left lying was ended
+    "40",  # deadlock, serialization
+    "530",  # insufficient resources
+    "531",  # disk full
+    "532",  # out of memory
+    "533",  # too many connections
+    "55P03",  # a lock was not free in time
+    "57P",  # shutdown, crash, start and recovery
+    "58",  # input and output of the operating system
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StatementRefusedError(DatabaseError):
+    """The database answers, and will refuse the same again."""
+
+
+def is_away(error: BaseException) -> bool:
+    """Return whether the same can succeed once the database is back.
+
+    What has no SQLSTATE did not come from the server: the connection is lost.
+    """
+    if not isinstance(error, AWAY):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(_PASSING)
+
+
+class DatabaseThread:
+    """Runs verbs one after another, in the order they were asked for. Close it when done: its connection stays open
+    until then."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
+
+    async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Raises what the verb raises; after one of AWAY the next verb gets a new connection.
+
+        Raises:
+            StatementRefusedError: in place of one of AWAY that will not pass.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, partial(_guarded, partial(verb, *args, **named)))
+
+    async def close(self) -> None:
+        """Close the thread's connection, if it has one, also while the database is away."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
+        self._pool.shutdown(wait=False)
+
+
+def _guarded(verb: Callable[[], T]) -> T:
+    try:
+        if connection.connection is None:
+            _connect()
+        return verb()
+    except AWAY as error:
+        connection.close()
+        if is_away(error):
+            raise
+        raise StatementRefusedError(str(error)) from error
+
+
+def _connect() -> None:
+    """A worker that freezes in the middle of a transaction holds locks; after a lease the database ends it."""
+    with connection.cursor() as cursor:
+        milliseconds = int(settings.LEASE_SECONDS * 1000)
+        cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
+    prepare_often_used()

@@ -1,0 +1,92 @@
+"""Liveness: what runs, as its heartbeat says. Exit codes are not asked: a worker can be alive and deaf."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models import Count, Sum
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from toolbench.lab.models import Cell, JobFailure, Process, ServiceAddress, Trial
+from toolbench.lab.worker.job_failures import recent_failures
+
+BEAT = timedelta(seconds=60)
+FORGET = timedelta(days=1)
+MOST_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLine:
+    name: str
+    kind: str
+    host: str
+    alive: bool
+    seconds: float  # since its last beat
+    lag_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MOST_LISTED` of the
+    cells that could not be computed, and how many there are."""
+
+    processes: tuple[ProcessLine, ...]
+    services: tuple[ServiceAddress, ...]
+    failures: tuple[JobFailure, ...]
+    set_aside: tuple[Cell, ...]
+    set_aside_count: int
+    waiting: bool  # some trial waits
+    fallback_turns: int  # asked by text JSON, which is deprecated; without simulated models
+    fallback_runs: int
+
+    @property
+    def working(self) -> bool:
+        return any(line.alive and line.kind == "worker" for line in self.processes)
+
+    @property
+    def well(self) -> bool:
+        """Whether a worker runs, no job failed in the last day and every cell could be computed."""
+        return self.working and not self.failures and not self.set_aside_count
+
+
+def get_health() -> Health:
+    """Seven queries. Processes silent for a day are left out."""
+    now = timezone.now()
+    cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
+    fallback = cells.filter(fallback_turns__gt=0).aggregate(
+        turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
+    )
+    set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
+    rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
+    return Health(
+        processes=tuple(
+            ProcessLine(
+                name=row.name,
+                kind=row.kind,
+                host=row.host,
+                alive=now - row.seen_at < BEAT,
+                seconds=max(0.0, (now - row.seen_at).total_seconds()),
+                lag_ms=row.loop_lag_ms,
+            )
+            for row in rows
+        ),
+        services=tuple(ServiceAddress.objects.order_by("name")),
+        failures=recent_failures(),
+        set_aside=tuple(set_aside.order_by("-run_id", "pk")[:MOST_LISTED]),
+        set_aside_count=set_aside.count(),
+        fallback_turns=fallback["turns"],
+        fallback_runs=fallback["runs"],
+        waiting=Trial.objects.filter(state=Trial.State.QUEUED).exists(),
+    )
+
+
+def does_a_worker_beat() -> bool:
+    """Whether any showed a sign of life of late; if none did, trials only wait. One query."""
+    return Process.objects.filter(kind="worker", seen_at__gt=Now() - BEAT).exists()
+
+
+def ask_database() -> None:
+    """Returns when the database answers. Raises what Django raises when it does not."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")

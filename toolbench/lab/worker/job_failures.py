@@ -1,0 +1,84 @@
+"""Failures of background jobs: logged, counted in the database, read by /health/."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from toolbench.lab.models import JobFailure
+from toolbench.lab.worker.database_thread import AWAY
+
+logger = logging.getLogger(__name__)
+
+SESSION = "a worker session"  # a job
+SHOWN = timedelta(days=1)  # since its last failure a job stays on /health/
+
+_COUNT = """
+INSERT INTO lab_jobfailure AS known (job, provider_name, error, place, count, first_at, last_at)
+VALUES (%(job)s, coalesce((SELECT name FROM lab_provider WHERE id = %(provider)s), ''), %(error)s, %(place)s, 1,
+    clock_timestamp(), clock_timestamp())
+ON CONFLICT (job, provider_name, error) DO UPDATE SET
+    count = known.count + 1, place = excluded.place, last_at = clock_timestamp()
+"""
+
+
+@contextmanager
+def recorded(job: str, provider_id: int | None = None) -> Iterator[None]:
+    """Log and count an exception of the block instead of raising it.
+
+    Must not be used inside a transaction.
+
+    Raises:
+        django.db.Error: the database cannot be reached; nothing was counted.
+    """
+    try:
+        yield
+    except AWAY as error:
+        if not connection.is_usable():
+            raise
+        count_failure(job, error, provider_id)
+    except Exception as error:
+        count_failure(job, error, provider_id)
+
+
+def count_failure(job: str, error: BaseException, provider_id: int | None = None) -> None:
+    """Log the exception and count it. Never raises.
+
+    Args:
+        job: name of the job, as /health/ shows it.
+        error: of a group, the first exception that is not a group is counted.
+        provider_id: the provider whose trials the job serves, or None.
+    """
+    logger.error("Background job failed: %s", job, exc_info=error)
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    row = {"job": job, "provider": provider_id, "error": type(error).__name__[:80], "place": _place(error)}
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_COUNT, row)
+    except Exception as refused:
+        logger.warning("The failure could not be counted: %s", type(refused).__name__)
+
+
+def recent_failures() -> tuple[JobFailure, ...]:
+    """Return the failures of the last day, the newest first. One query."""
+    return tuple(JobFailure.objects.filter(last_at__gt=Now() - SHOWN))
+
+
+def forget_failures() -> None:
+    """Delete failures that did not happen again for a day."""
+    JobFailure.objects.filter(last_at__lte=Now() - SHOWN).delete()
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost function of Toolbench that the exception passed; "" where there is none."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module.startswith("toolbench."):
+            found = f"{module}.{trace.tb_frame.f_code.co_name}"
+        trace = trace.tb_next
+    return found[-200:]

@@ -1,0 +1,63 @@
+"""Finding out whether a local server died under a trial or a probe."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from toolbench.lab.models import ServiceAddress
+from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.lab.worker.claims import ALONE_AFTER
+from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
+from toolbench.lab.worker.local_services import is_registered, withdraw_address
+from toolbench.providers.door import Door
+from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.outcomes import outcome_row
+from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.transport import is_refused
+
+HEALTH_SECONDS = 10.0
+AWAY_SECONDS = 0.5  # between two tries while the database is away
+MOST_LOSSES = ALONE_AFTER + 2  # of its server, after which a trial is not queued again: with the next, three alone
+_BROKEN = frozenset({"answer_cut", "deadline"})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """The local server that one trial or probe uses."""
+
+    address: ServiceAddress
+    endpoint: Endpoint
+    door: Door
+    database: DatabaseThread
+
+    async def lost(self, steps: Sequence[AnyStep]) -> bool:
+        """Return whether the last exchange brought no whole answer because the server has died."""
+        return _is_broken(steps) and await self.is_gone()
+
+    async def is_gone(self) -> bool:
+        """Return whether it is registered no more, or answers nothing.
+
+        An address at which nothing listens is withdrawn here too, since its supervisor may have died with it. Nothing
+        more is claimed for it then until it is registered anew.
+        """
+        while True:
+            try:
+                return not await self.database.run(is_registered, self.address) or await self._is_silent()
+            except AWAY:
+                await asyncio.sleep(AWAY_SECONDS)
+
+    async def _is_silent(self) -> bool:
+        limits = Timeouts(connect=HEALTH_SECONDS, read=HEALTH_SECONDS, deadline=HEALTH_SECONDS)
+        exchange = self.door.open(replace(self.endpoint, timeouts=limits), "health")
+        await self.door.carry(exchange)
+        if is_refused(exchange.exception):
+            await self.database.run(withdraw_address, self.address)
+        return exchange.status is None
+
+
+def _is_broken(steps: Sequence[AnyStep]) -> bool:
+    """Return whether the last exchange ended without a whole answer, for whatever reason."""
+    last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
+    if last is None or last.error is None:
+        return last is not None and last.turn_read is not None and last.turn_read.cut
+    return last.error.code in _BROKEN or outcome_row(last.error.code).kind == "network"

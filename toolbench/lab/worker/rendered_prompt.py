@@ -1,0 +1,56 @@
+"""What a model really read: the prompt that was sent, or the one that a local model's template made of the first
+request of a trial, and whether the tools are in it."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+
+from toolbench.engine.asking.methods import ask_for
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.policy.policy import Policy
+from toolbench.evals.trials import Instance
+from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.rendering import rendered_prompt
+
+LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
+
+
+def sent_prompt(steps: Iterable[AnyStep]) -> JsonObject:
+    """The trial's `rendered_prompt`, in hexadecimal, where its first request was a prompt; else {}."""
+    first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
+    prompt = json.loads(first.request_body).get("prompt") if first else None
+    return {"rendered_prompt": _hex(prompt)} if isinstance(prompt, str) else {}
+
+
+def prompt_version(policy: Policy, instance: Instance) -> str:
+    """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
+    added = ask_for(policy).prompt_version if instance.tools else ""
+    return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
+
+
+async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
+    """The trial's `rendered_prompt`, in hexadecimal, and `tools_dropped`; {} where the server cannot show it
+    within a second. Sends one or two requests of its own, which are no part of the trial."""
+    first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
+    asked = json.loads(first.request.body) if first else {}
+    if not asked.get("messages"):
+        return {}
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await _look(endpoint, asked["messages"], asked.get("tools") or ())
+    except TimeoutError:
+        return {}
+
+
+async def _look(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:
+    prompt = await rendered_prompt(endpoint, messages, tools)
+    if prompt is None:
+        return {}
+    dropped = bool(tools) and prompt == await rendered_prompt(endpoint, messages, ())
+    return {"rendered_prompt": _hex(prompt), "tools_dropped": dropped}
+
+
+def _hex(prompt: str) -> str:
+    return prompt.encode("utf-8", "surrogatepass").hex()

@@ -1,0 +1,62 @@
+"""Which providers this worker process claims for: one shift per provider at a time, however often it is woken."""
+
+import threading
+from collections.abc import Callable, Collection, Iterable
+
+from django.conf import settings
+
+from toolbench.lab.worker.claims import has_work
+from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.session import Terms, serve
+
+
+class Roster:
+    """Providers that are served now, shared by the threads of a process.
+
+    Args:
+        check_runs, sweep: handed to every shift; see `Terms`.
+    """
+
+    def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
+        self._check_runs = check_runs
+        self._sweep = sweep
+        self._guard = threading.Lock()
+        self._claiming: dict[int, object] = {}
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Shifts claim no more, and queue again what they cannot end within seconds."""
+        self._stopping.set()
+
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def work(self, provider_id: int) -> int:
+        """Works a shift, unless one for this provider claims already; returns how many trials were ended."""
+        over = object()
+        with self._guard:
+            if provider_id in self._claiming or self._stopping.is_set():
+                return 0
+            self._claiming[provider_id] = over
+        terms = Terms(
+            settings.SHIFT_SECONDS,
+            check_runs=self._check_runs,
+            sweep=self._sweep,
+            stopping=self._stopping.is_set,
+            over=lambda: self._over(provider_id, over),
+        )
+        try:
+            return serve(provider_id, terms)
+        finally:
+            self._leave(provider_id, over)
+
+    def _over(self, provider_id: int, over: object) -> None:
+        """The shift claims no more. Work whose wake-up still found it claiming is woken for again."""
+        self._leave(provider_id, over)
+        if not self._stopping.is_set() and has_work(provider_id):
+            wake([provider_id])
+
+    def _leave(self, provider_id: int, over: object) -> None:
+        with self._guard:
+            if self._claiming.get(provider_id) is over:
+                del self._claiming[provider_id]

@@ -1,0 +1,327 @@
+"""Writing what happened: steps as they finish, verdicts at the end, in batches, every write fenced by its lease.
+
+Columns travel as one JSON parameter per statement and bodies as arrays of bytes, so that a batch of any size is two
+statements. A batch that cannot be stored for what is in it is split until the bad row stands alone; that row is then
+written without what a model said."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from psycopg import Cursor
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.values import light
+from toolbench.lab.traces import cause_columns
+from toolbench.lab.traces.step_rows import STEP_COLUMNS, bare_row, bodies_of, step_row
+from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.lab.worker import pipeline
+from toolbench.lab.worker.claims import give_back
+from toolbench.lab.worker.database_thread import is_away
+from toolbench.lab.worker.pipeline import together
+from toolbench.lab.worker.refused_parameters import keep_refused, learnt_in
+from toolbench.lab.worker.request_budget import settle
+
+logger = logging.getLogger(__name__)
+
+_OUTCOME_COLUMNS = {
+    "outcome": "text",
+    "task_pass": "boolean",
+    "parity_pass": "boolean",
+    "end": "text",
+    "failure_class": "text",
+    "category": "text",
+    "sentence": "text",
+    "signature": "text",
+    "behaviour_seen": "boolean",
+    "avoided": "boolean",
+    "verdict": "jsonb",
+    "first_bad_ordinal": "integer",
+    "final_text": "text",
+    "error_hint": "text",
+    "answer_hash": "text",
+    "duration_ms": "float8",
+    "backoff_ms": "float8",
+    "model_ms": "float8",
+    "tool_ms": "float8",
+    "first_byte_ms": "float8",
+    "first_token_ms": "float8",
+    "first_call_ms": "float8",
+    "turns": "integer",
+    "requests": "integer",
+    "retries": "integer",
+    "output_retries": "integer",
+    "calls": "integer",
+    "valid_calls": "integer",
+    "structured_answers": "integer",
+    "calling_answers": "integer",
+    "calling_turns": "integer",
+    "parse_error_turns": "integer",
+    "ignored_calls": "integer",
+    "repaired_calls": "integer",
+    "parse_error_ends": "integer",
+    "fallback_turns": "integer",
+    "asked_again": "integer",
+    "not_executed": "boolean",
+    "input_tokens": "bigint",
+    "output_tokens": "bigint",
+    "cached_tokens": "bigint",
+    "reasoning_tokens": "bigint",
+    "cost": "float8",
+    "paths": "text",
+    "upstream": "text",
+    "fingerprint": "text",
+    "model_echoed": "text",
+    "seed_sent": "boolean",
+    "prompt_version": "text",
+    "plan_hash": "text",
+    "engine_version": "text",
+    "client_lag_ms": "float8",
+    "tools_dropped": "boolean",
+    "rendered_prompt": "text",
+    "left_out": "jsonb",
+    **cause_columns.COLUMNS,
+}
+_HEX = ("final_text", "rendered_prompt")
+
+
+def _typed(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+
+
+def _names(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _assignment(name: str) -> str:
+    """What is not given stays as it was."""
+    given = f"decode(row.{name}, 'hex')" if name in _HEX else f'row."{name}"'
+    return f'"{name}" = coalesce({given}, trial."{name}")'
+
+
+# Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
+_WRITE_STEPS = f"""
+WITH given AS (
+    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(STEP_COLUMNS)})
+), fresh AS (
+    SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
+        ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
+), stored AS (
+    INSERT INTO lab_step ({_names(STEP_COLUMNS)}) SELECT {_names(STEP_COLUMNS)} FROM fresh
+    ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
+    RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
+), bodies AS (
+    INSERT INTO lab_stepbody (step_id, request, response, facts)
+    SELECT stored.id, body.request, body.response, body.facts
+    FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+    JOIN unnest(%b::bytea[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS body(request, response, facts, place)
+        ON body.place = fresh.place
+)
+SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+GROUP BY fresh.run_id ORDER BY fresh.run_id
+"""
+
+# No trial ends while a step that it counted is missing: a server that crashed may have forgotten commits that it had
+# acknowledged. Such trials are answered without a run.
+_WRITE_OUTCOMES = f"""
+WITH held AS (
+    SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
+        WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
+    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, steps integer, {_typed(_OUTCOME_COLUMNS)})
+    JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
+), ended AS (
+    UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
+        backing_off = false,
+        {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
+    FROM held AS row
+    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete
+    RETURNING trial.id, trial.run_id, trial.cell_id
+), marked AS (
+    UPDATE lab_cell SET stale = true WHERE id IN (
+        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
+)
+SELECT id, run_id FROM ended UNION ALL SELECT trial_id, NULL FROM held WHERE NOT complete
+"""
+
+
+@light(frozen=True, slots=True)
+class StepWrite:
+    """One step of a trial we hold."""
+
+    trial_id: int
+    execution: int
+    lease: UUID
+    step: AnyStep
+
+
+@light(frozen=True, slots=True)
+class OutcomeWrite:
+    """The end of a trial we hold.
+
+    Attributes:
+        columns: some of those above; what is not among them stays as it was.
+        unused: requests that were counted for the trial and not sent.
+        steps: all steps of this execution, written before, without which the trial does not end.
+    """
+
+    trial_id: int
+    lease: UUID
+    columns: JsonObject
+    unused: int = 0
+    steps: Sequence[StepWrite] = ()
+
+
+@light(frozen=True, slots=True)
+class Returned:
+    """A trial we hold and cannot end, with its `unused` requests; `lost_server` when its local server died."""
+
+    trial_id: int
+    lease: UUID
+    unused: int = 0
+    lost_server: bool = False
+
+
+@light(frozen=True, slots=True)
+class Batch:
+    steps: Sequence[StepWrite] = ()
+    outcomes: Sequence[OutcomeWrite] = ()
+    returned: Sequence[Returned] = ()
+
+    @property
+    def let_go(self) -> list[OutcomeWrite | Returned]:
+        """Trials that are no longer ours once this is written."""
+        return [*self.outcomes, *self.returned]
+
+
+@light(frozen=True, slots=True)
+class Written:
+    """What became of the outcomes of a batch, by the ids of their trials.
+
+    Attributes:
+        done: trials that have ended.
+        incomplete: trials still held, of whose steps some are not stored (any more): they have not ended.
+    """
+
+    done: frozenset[int] = frozenset()
+    incomplete: frozenset[int] = frozenset()
+
+    def __or__(self, other: "Written") -> "Written":
+        return Written(self.done | other.done, self.incomplete | other.incomplete)
+
+
+def write(batch: Batch) -> Written:
+    """Store the steps, then the outcomes, then queue what is returned, in one transaction.
+
+    What is refused because the lease is lost is logged and dropped. A batch may be written again, also when it was
+    stored and only the answer was lost: everything in it counts once.
+
+    Raises:
+        django.db.Error: the database is away; the batch was stored as a whole or not at all.
+    """
+    try:
+        with transaction.atomic():
+            written = _write_whole(batch)
+    except Exception as error:
+        if is_away(error):
+            raise
+        with transaction.atomic():  # all parts or none, so that the whole can be written again
+            return _write_in_parts(batch, error)
+    for outcome in batch.outcomes:
+        if outcome.trial_id not in written.done | written.incomplete:
+            logger.warning("Trial %s: its lease was lost, the late verdict is dropped", outcome.trial_id)
+    return written
+
+
+def _write_whole(batch: Batch) -> Written:
+    with together():
+        answers = [_write_steps(batch.steps)] if batch.steps else []
+        keep_refused(learnt_in((item.trial_id, item.step) for item in batch.steps))
+        ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
+    tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
+    held = {trial: run for end in ends for trial, run in end.fetchall()}
+    done = {trial: run for trial, run in held.items() if run is not None}
+    lost = [item.trial_id for item in batch.returned if item.lost_server]
+    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned], lost=lost)
+    unused: Counter[int] = Counter()
+    for item in batch.let_go:
+        if item.trial_id in ours:
+            unused[ours[item.trial_id]] += item.unused
+    for run_id in sorted(tokens.keys() | unused.keys()):
+        settle(run_id, tokens=tokens[run_id], unused=unused[run_id])
+    return Written(frozenset(done), frozenset(held.keys() - done))
+
+
+def _write_in_parts(batch: Batch, error: Exception) -> Written:
+    """Halves the batch; a single row that is refused is written without the words of the model."""
+    if len(batch.steps) + len(batch.outcomes) > 1:
+        middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
+        write(Batch(steps=batch.steps[:middle_steps]))
+        first = write(Batch(steps=batch.steps[middle_steps:], outcomes=batch.outcomes[:middle]))
+        return first | write(Batch(outcomes=batch.outcomes[middle:], returned=batch.returned))
+    logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
+    for step in batch.steps:
+        with connection.wrap_database_errors:
+            _write_steps([step], bare=True)  # no answer, no tokens
+    bare, empty = map(_bare_outcome, batch.outcomes), map(_empty_outcome, batch.outcomes)
+    try:
+        with transaction.atomic():
+            return _write_whole(Batch(outcomes=list(bare), returned=batch.returned))
+    except Exception as refused:
+        if is_away(refused):
+            raise
+        logger.error("Nor can it be stored so; it is stored as an internal error: %s", refused)
+    with transaction.atomic():
+        return _write_whole(Batch(outcomes=list(empty), returned=batch.returned))
+
+
+def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
+    """Gives the tokens of the steps that are new, by run."""
+    row_of, bytes_of = (bare_row, _no_bytes) if bare else (step_row, bodies_of)
+    rows = [_placed(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
+    bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
+    return pipeline.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+
+
+def _placed(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
+    held = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
+    return {"place": place, **held, **row}
+
+
+def _no_bytes(_: AnyStep) -> tuple[bytes, bytes, bytes]:
+    return b"", b"", b"{}"
+
+
+def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
+    """Return the trials now done, each with its run, and the incomplete ones, without."""
+    rows = [
+        {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count(item.steps), **item.columns}
+        for item in outcomes
+    ]
+    return pipeline.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+
+
+def _count(steps: Sequence[StepWrite]) -> int:
+    return len({write.step.ordinal for write in steps})
+
+
+def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+    """The outcome with its counts, without texts and times."""
+    words = ("outcome", "end", "failure_class", "category", "cause")
+    kept = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in words}
+    sentence = "The verdict's texts could not be stored."
+    return replace(outcome, columns={**kept, "sentence": sentence})
+
+
+def _empty_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+    """An internal error in place of the outcome: nothing of what it says."""
+    said = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
+    return replace(outcome, columns={**said, "sentence": "The verdict could not be stored."})
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**31

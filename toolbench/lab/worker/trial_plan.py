@@ -1,0 +1,230 @@
+"""A trial's full plan, made from frozen rows: what the loop is given, where it is sent, and the hash of both.
+
+What never changes during a run is read once per configuration; the provider is read again with every claim, so that a
+mended key or address counts from the next trial on."""
+
+import hashlib
+import json
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
+from django.conf import settings
+
+from toolbench.engine.loop.loop import LoopPlan
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.values import light
+from toolbench.evals import examples, scenarios
+from toolbench.evals.trials import Instance, Scenario
+from toolbench.lab.credentials.keys import endpoint_headers, endpoint_key
+from toolbench.lab.engine_version import engine_version
+from toolbench.lab.models import Provider, RunConfig, ServiceAddress
+from toolbench.lab.scenarios.catalogue import Versioned, frozen_cases
+from toolbench.lab.worker.claims import ClaimedTrial
+from toolbench.providers.endpoint import Endpoint, Timeouts
+
+SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
+
+
+class NotHere(Exception):
+    """The model is served on another machine, for that machine's workers only; its text says so."""
+
+
+class ScenarioChanged(Exception):
+    """The scenario is not the one the run was launched with; its text says so."""
+
+
+class NotReady(Exception):
+    """The local server does not answer, not yet or not any more; the trial has to wait."""
+
+
+@light(frozen=True, slots=True)
+class FrozenConfig:
+    """What a run froze of one configuration. Policies are resolved once per scenario layer. `cases` are those scenarios
+    that are no code."""
+
+    id: int
+    model_name: str
+    examples: str
+    stream: bool
+    service: str
+    layers: tuple[tuple[str, JsonObject], ...]
+    deadline_seconds: float
+    connect_seconds: float | None = None  # None: the provider's
+    read_seconds: float | None = None
+    cases: Mapping[Versioned, Scenario] = field(default_factory=dict)
+    policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
+
+    def timeouts(self, usual: Timeouts) -> Timeouts:
+        """The run's own where it has any, else the provider's `usual` ones."""
+        return Timeouts(
+            connect=self.connect_seconds or usual.connect,
+            read=self.read_seconds or usual.read,
+            deadline=self.deadline_seconds,
+        )
+
+    def policy(self, layer: JsonObject) -> tuple[Policy, str]:
+        """The policy with a scenario's layer on top, and its JSON text."""
+        key = json.dumps(layer, sort_keys=True)
+        if key not in self.policies:
+            policy = resolve((*self.layers, ("scenario", layer))).policy
+            self.policies[key] = policy, json.dumps(policy_json(policy), sort_keys=True)
+        return self.policies[key]
+
+
+@light(frozen=True, slots=True)
+class Reach:
+    """How a provider is reached now, without model and deadline. `services` are the local servers it knows by name."""
+
+    endpoint: Endpoint
+    local: bool
+    services: Mapping[str, ServiceAddress]
+
+
+@light(frozen=True, slots=True)
+class TrialPlan:
+    """All that is needed to run one trial."""
+
+    scenario: Scenario
+    instance: Instance
+    loop: LoopPlan
+    endpoint: Endpoint
+    local: bool
+    policy_text: str
+    server: ServiceAddress | None = None  # a local one
+
+    @property
+    def hash(self) -> str:
+        """Of everything that decides what is sent, but for the seed: messages, tools, settings, engine."""
+        plan = self.loop
+        parts = [
+            plan.model,
+            self.policy_text,
+            plan.system,
+            plan.user_text,
+            plan.history,
+            _as_sent(plan.tools.exposed()),
+            plan.options,
+            plan.stream,
+            plan.wire,
+            engine_version(),
+            *((said.text, _as_sent(said.tools)) for said in plan.further),
+            *(one.name for one in plan.left_out),
+        ]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
+    """Two queries, three where cases are tried."""
+    ids = list(config_ids)
+    rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
+    cases = frozen_cases(ids)
+    return {
+        row.pk: FrozenConfig(
+            id=row.pk,
+            model_name=row.model_name,
+            examples=row.examples,
+            stream=row.stream,
+            service=row.service,
+            layers=tuple((name, patch) for name, patch in row.layers),
+            deadline_seconds=row.run.deadline_seconds,
+            connect_seconds=row.run.connect_seconds,
+            read_seconds=row.run.read_seconds,
+            cases=cases,
+        )
+        for row in rows
+    }
+
+
+def reach(provider: Provider) -> Reach:
+    """At most one query. Raises KeyUnavailable."""
+    local = provider.kind in SEEDED_KINDS and not provider.base_url
+    services = _addresses() if local else {}
+    endpoint = Endpoint(
+        base_url=provider.base_url,
+        model="",
+        api_prefix=provider.api_prefix,
+        key=endpoint_key(provider),
+        headers=endpoint_headers(provider),
+        timeouts=Timeouts(
+            connect=provider.connect_seconds or settings.CONNECT_SECONDS,
+            read=provider.read_seconds or settings.READ_SECONDS,
+        ),
+        max_attempts=provider.max_attempts,
+        wire=provider.wire,
+        seeded=provider.kind in SEEDED_KINDS,
+    )
+    return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
+
+
+def with_addresses(to: Reach) -> Reach:
+    """Return the same with the local servers that are registered now: a claim is followed by one of these."""
+    return to if to.endpoint.base_url else replace(to, services=_addresses())
+
+
+def _addresses() -> dict[str, ServiceAddress]:
+    return {address.name: address for address in ServiceAddress.objects.all()}
+
+
+def server_of(to: Reach, service: str) -> ServiceAddress | None:
+    """Return the local server that `endpoint_of` leads to; None where there is none."""
+    return None if to.endpoint.base_url else to.services.get(service)
+
+
+def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
+    """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
+    scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _code(trial)
+    instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+    endpoint = endpoint_of(to, config.service, config.model_name)
+    endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
+    policy, policy_text = config.policy(instance.layer)
+    loop = LoopPlan(
+        model=endpoint.model,
+        policy=policy,
+        system=instance.system,
+        user_text=instance.user_text,
+        history=(*_examples(config, trial.scenario), *instance.history),
+        tools=ToolRegistry(instance.tools),
+        seed=trial.seed if endpoint.seeded else None,
+        stream=config.stream,
+        wire=endpoint.wire,
+        further=instance.further,
+        left_out=trial.left_out,
+    )
+    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, server_of(to, config.service))
+
+
+def _code(trial: ClaimedTrial) -> Scenario:
+    """Return the code in the version that was launched. Raises ScenarioChanged, and KeyError for an unknown slug."""
+    known = [one.version for one in scenarios.versions(trial.scenario)]
+    if known and trial.scenario_version not in known:
+        raise ScenarioChanged(
+            f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
+            f"{known[0]} now. Launch a new run."
+        )
+    return scenarios.find(trial.scenario, trial.scenario_version)
+
+
+def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
+    return [(tool.name, tool.description, tool.parameters) for tool in tools]
+
+
+def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
+    return examples.sets_for(scenario)[config.examples] if config.examples else ()
+
+
+def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:
+    """Where a model is reached now. Raises NotHere, NotReady."""
+    if to.endpoint.base_url:
+        return replace(to.endpoint, model=model)
+    address = server_of(to, service)
+    if address is None:
+        raise NotReady(f"The local server {service or 'of this provider'} is not ready yet.")
+    if address.host != socket.gethostname():
+        raise NotHere(
+            f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
+        )
+    served = address.model if to.local and address.model else model  # one llama.cpp process serves one model
+    return replace(to.endpoint, base_url=address.url, key=address.key or to.endpoint.key, model=served)
