@@ -31,7 +31,7 @@ import psycopg
 from benchmarks.canary_provider import Hostile
 from benchmarks.canary_search import Search
 from benchmarks.canary_side import KEY_NAME
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 from toolbench.running.places import ROOT
 
 CANARIES = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.canary_answers import SPELLINGS, STREAMS, WHOLE, Events
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.scripted import Answer, Ending, Seen
+from toolbench.providers.scripted_server import Answer, Ending, Seen
 
 _SENT = ("authorization", "x-api-key", "x-tenant")
 _TOOL = "get_weather"

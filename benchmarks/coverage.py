@@ -20,8 +20,8 @@ from scipy import stats
 from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
 from toolbench.evals.statistics.pairs import paired_difference, sign_p
 from toolbench.evals.statistics.shares import clopper_pearson, wilson
-from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.seeded_random import chance
 
 PERSONAS = ("reliable-70", "reliable-90", "reliable-95")
 TRIALS = (10, 40, 100)

@@ -33,7 +33,7 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
-from toolbench.providers.masking import masker_for
+from toolbench.providers.masking.secrets import masker_for
 
 TOOLS = 10
 PARAMETERS: JsonObject = {

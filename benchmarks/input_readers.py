@@ -27,8 +27,8 @@ from toolbench.lab.interchange.row_json import packed, unpacked
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.traces.code_view import code_of
 from toolbench.lab.traces.step_facts import column_json, column_text
-from toolbench.providers.live_masking import LiveMasker
-from toolbench.providers.masking import Masker
+from toolbench.providers.masking.secrets import Masker
+from toolbench.providers.masking.streamed_text import LiveMasker
 from toolbench.web.exports import WRITERS
 
 KEY = "sk-benchmark-0123456789abcdef"

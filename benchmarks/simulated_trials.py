@@ -15,11 +15,11 @@ from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN, Instance, Scenario, Verdict
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import World, drive
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.http.client import Door
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.server import SimulatedServer
 

@@ -9,11 +9,11 @@ import aiohttp
 
 from benchmarks.play import play, request_bodies
 from toolbench.engine.events import End
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import World, drive
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.http.client import Door
 
 PATH = "chat/completions"
 

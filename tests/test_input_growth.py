@@ -15,7 +15,7 @@ from benchmarks.input_readers import READERS, Reader
 
 SIZE = 3000
 # The scripts that simulated models follow are Toolbench's own, of a few calls each.
-SOURCES = sorted(set(Path("toolbench").rglob("*.py")) - {Path("toolbench/providers/simulated/play.py")})
+SOURCES = sorted(set(Path("toolbench").rglob("*.py")) - {Path("toolbench/providers/simulated/next_move.py")})
 
 
 class _Work:

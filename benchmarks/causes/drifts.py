@@ -11,8 +11,8 @@ from benchmarks.causes.playing import Played
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
-from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.simulated.seeded_random import chance
 
 DATA = Path(__file__).parents[1] / "data" / "drift_causes.json"
 EVERY_WIRE = ("chat", "anthropic")

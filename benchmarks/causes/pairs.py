@@ -10,9 +10,9 @@ from benchmarks.causes.drifts import expected_causes
 from benchmarks.causes.playing import Played, play
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.answering import SHAPES
+from toolbench.providers.simulated.answer import SHAPES
 from toolbench.providers.simulated.personas import Persona, all_personas
-from toolbench.providers.simulated.voices import CHAT
+from toolbench.providers.simulated.wire_formats import CHAT
 
 SEED = 11
 PAIRS = 300

@@ -23,7 +23,7 @@ from toolbench.evals.causes.decisive import cause_of
 from toolbench.evals.causes.needs import Needs
 from toolbench.evals.causes.wire_causes import all_causes
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
-from toolbench.providers.outcomes import classify, classify_unread
+from toolbench.providers.http.error_codes import classify, classify_unread
 
 TESTS = Path(__file__).parents[2] / "tests"
 LABELS = Path(__file__).parents[1] / "data" / "recorded_causes.json"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.scripted import Answer, Ending, completion, fails
+from toolbench.providers.scripted_server import Answer, Ending, completion, fails
 
 _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream"}

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 from benchmarks.chaos.poison import LARGE, POISONS
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
 
 MOST_LARGE = 3  # requests of a run among which large bodies are sent: storing 15 MB takes a busy machine seconds
 DELAY_SECONDS = 0.4  # of every answer, so that faults find trials under way

@@ -16,7 +16,7 @@ from tests.browsers import WAIT_MS
 from tests.environment import VAR
 from toolbench.lab.builtin_data import load
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
 from toolbench.running.children import Child, Spec
 from toolbench.running.identity import confined
 

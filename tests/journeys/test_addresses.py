@@ -18,7 +18,7 @@ from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, 
 from toolbench.lab.results.compare.query import AXES
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
-from toolbench.providers.scripted import ScriptedProvider, json_answer
+from toolbench.providers.scripted_server import ScriptedProvider, json_answer
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.urls import urlpatterns

@@ -10,7 +10,7 @@ from tests.journeys.conftest import Scripting
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.lab.endpoints import connect
 from toolbench.lab.models import Model, Run, Trial
-from toolbench.providers.scripted import Answer, Seen, completion, fails, json_answer, says
+from toolbench.providers.scripted_server import Answer, Seen, completion, fails, json_answer, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

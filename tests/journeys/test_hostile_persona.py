@@ -9,7 +9,7 @@ from tests.journeys.planning import Wish, finished, start
 from tests.lab.benches import scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run, Trial
-from toolbench.providers.scripted import Answer, Seen, completion, fails
+from toolbench.providers.scripted_server import Answer, Seen, completion, fails
 
 EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'><b onmouseover=window.hacked=1>{{7*7}}"
 FIELDS = {

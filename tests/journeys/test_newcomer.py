@@ -11,7 +11,7 @@ from tests.browsers import Watch
 from tests.journeys.conftest import Scripting
 from tests.journeys.planning import Wish, finished, start
 from tests.workers import WorkerProcess
-from toolbench.providers.scripted import Answer, Seen, fails, json_answer, says
+from toolbench.providers.scripted_server import Answer, Seen, fails, json_answer, says
 
 MODELS = {"object": "list", "data": [{"id": "acme/talker"}, {"id": "acme/other"}]}
 KEY = "sk-of-the-newcomer"

@@ -8,7 +8,7 @@ from tests.lab.benches import plays_well, scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider, Run
-from toolbench.providers.scripted import Answer, Seen, fails
+from toolbench.providers.scripted_server import Answer, Seen, fails
 
 
 def only_with_the_right_key(seen: Seen) -> Answer:

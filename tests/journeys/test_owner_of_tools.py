@@ -9,7 +9,7 @@ from tests.journeys.conftest import Scripting
 from tests.lab.benches import scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Case, Trial
-from toolbench.providers.scripted import Answer, Seen, calls
+from toolbench.providers.scripted_server import Answer, Seen, calls
 
 TOOL = {
     "name": "cancel_order",

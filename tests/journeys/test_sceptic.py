@@ -9,7 +9,7 @@ from tests.journeys.conftest import Scripting
 from tests.workers import WorkerProcess
 from toolbench.lab.runs.local_demo import ensure_local_run
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted import Answer, Seen
+from toolbench.providers.scripted_server import Answer, Seen
 
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"
 

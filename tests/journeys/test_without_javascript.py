@@ -14,7 +14,7 @@ from tests.journeys.planning import Wish, finished, plan, start
 from tests.lab.benches import plays_well, scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Provider, Run
-from toolbench.providers.scripted import Answer, Ending, Seen, json_answer, says
+from toolbench.providers.scripted_server import Answer, Ending, Seen, json_answer, says
 
 
 @pytest.fixture

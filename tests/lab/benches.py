@@ -11,7 +11,7 @@ from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.worker.session import Terms, serve
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen, calls, says
 
 HELD_SECONDS = 180  # at most; what is held for longer was forgotten
 PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}

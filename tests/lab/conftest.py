@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, connections
 
 from tests.lab.benches import plays_well
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 Elsewhere = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Step, StepBody, Trial
 from toolbench.lab.runs.repeat import resend
 from toolbench.lab.traces.step_facts import load
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, json_answer
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-ant-planted-secret"

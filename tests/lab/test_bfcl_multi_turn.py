@@ -15,7 +15,7 @@ from toolbench.lab.replays.execute import replay
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
 
 
 def _plays(category: str, *, breaks: bool) -> Callable[[Seen], Answer]:

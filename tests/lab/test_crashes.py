@@ -24,7 +24,7 @@ from toolbench.lab.models import Model, Run, Step, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker import session as execution
 from toolbench.lab.worker.database_thread import AWAY
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
 
 TRIALS = 4
 STEPS = 5  # of a trial: three exchanges, two tools

@@ -18,7 +18,7 @@ from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
 from toolbench.lab.runs import control
 from toolbench.lab.worker.trial_plan import frozen_configs
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

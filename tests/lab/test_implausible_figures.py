@@ -15,7 +15,7 @@ from tests.lab.benches import launched, plays_well, scripted_model, work
 from tests.web.visits import failures_of
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Run, Step, Trial
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completion
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, completion
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EACH = 2  # trials in which the same value is reported: their sums have to fit, too

@@ -8,7 +8,7 @@ from django.conf import settings
 from tests.lab.benches import Halfway
 from tests.lab.stack import Stack
 from tests.waiting import wait_until
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 TRIALS = 24
 STEPS = 5  # of a trial that goes straight: three exchanges, two tools

@@ -14,8 +14,8 @@ from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.traces.step_facts import load
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
-from toolbench.providers.simulated.streaming import encode, events_of
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
+from toolbench.providers.simulated.stream_events import encode, events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

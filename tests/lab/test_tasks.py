@@ -11,7 +11,7 @@ from toolbench.lab import tasks
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.models import JobFailure
 from toolbench.lab.worker import heartbeat, session
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TASKS = sorted(name for name in app.tasks if name.startswith("toolbench."))

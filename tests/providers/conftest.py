@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 
 @pytest.fixture

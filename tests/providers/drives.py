@@ -10,12 +10,12 @@ from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import Stopped, World, drive
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import Stopped, World, drive
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.exchange import Exchange
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.http.client import Door
+from toolbench.providers.http.exchange import Exchange
 
 WEATHER = ToolDefinition(
     "get_weather",

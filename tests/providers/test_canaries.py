@@ -12,8 +12,8 @@ from tests.providers.drives import Notes, driven, plan
 from toolbench.engine.events import Ended
 from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.recording import ExchangeStep, ToolStep
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider
 
 CANARIES = {
     "key": "sk-canary-09aZq7Xw",

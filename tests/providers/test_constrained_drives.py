@@ -13,8 +13,8 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.events import End
 from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.providers.recording import ToolStep
-from toolbench.providers.scripted import Answer, ScriptedProvider, calls, says
+from toolbench.providers.driver.step_records import ToolStep
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, calls, says
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 FINAL = '{"final": "Rain."}'

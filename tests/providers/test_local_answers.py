@@ -7,7 +7,7 @@ import pytest
 from tests.providers.local_answers import names, recorded
 from toolbench.engine.asking.constrained import Constrained
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.providers.outcomes import classify
+from toolbench.providers.http.error_codes import classify
 
 WEATHER = ToolDefinition("get_weather", "The weather in a city.", {"type": "object"})
 

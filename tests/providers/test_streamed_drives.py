@@ -11,7 +11,7 @@ from tests.providers.drives import Notes, driven, plan
 from toolbench.engine.events import End
 from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider
 
 
 def sse(*payloads: object, done: bool = True, **more: Any) -> Answer:

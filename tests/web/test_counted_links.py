@@ -17,7 +17,7 @@ from toolbench.lab.cases.drafts import Draft, read_draft
 from toolbench.lab.cases.edit import add_case, request_for
 from toolbench.lab.models import Run
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted import ScriptedProvider, calls
+from toolbench.providers.scripted_server import ScriptedProvider, calls
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

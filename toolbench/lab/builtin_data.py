@@ -20,8 +20,8 @@ from toolbench.lab.models import (
     PublishedSnapshot,
     SamplingProfile,
 )
+from toolbench.providers.provider_templates import find_template
 from toolbench.providers.simulated.server import NAME as SIMULATED
-from toolbench.providers.templates import find_template
 
 OPENROUTER = "OpenRouter"
 TINY = "smollm2-135m-instruct"

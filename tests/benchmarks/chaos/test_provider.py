@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.chaos.poison import POISONS
 from benchmarks.chaos.provider import CountingProvider
-from toolbench.providers.scripted import Answer
+from toolbench.providers.scripted_server import Answer
 
 
 @pytest.fixture

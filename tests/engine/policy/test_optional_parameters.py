@@ -11,7 +11,7 @@ from toolbench.engine.events import ExchangeError
 from toolbench.engine.policy.optional_parameters import OPTIONAL, differs_without, refused_parameters
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import INFRASTRUCTURE, layers_for, preset, preset_names
-from toolbench.providers.outcomes import classify
+from toolbench.providers.http.error_codes import classify
 
 SENT = ("model", "messages", "tools", "stream", "max_tokens", "response_format", *OPTIONAL)
 

@@ -26,9 +26,9 @@ from toolbench.evals.deciding.sdk_settings import (
     sdk_keywords,
 )
 from toolbench.evals.tables import read_table
-from toolbench.providers.conversing import converse, world_of
-from toolbench.providers.door import Door
-from toolbench.providers.scripted import ScriptedProvider, calls, says
+from toolbench.providers.driver.converse import converse, world_of
+from toolbench.providers.http.client import Door
+from toolbench.providers.scripted_server import ScriptedProvider, calls, says
 
 PROFILE: JsonObject = {"llm_options_defaults": {"temperature": 0.7, "top_k": 20, "min_p": 0.0, "max_tokens": 500}}
 BASE: JsonObject = {"request_overrides": {"parallel_tool_calls": False}, "tool_use_mode": "enforced", "max_turns": 4}

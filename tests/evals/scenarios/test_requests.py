@@ -12,7 +12,7 @@ from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
-from toolbench.providers.simulated.conversation import json_objects
+from toolbench.providers.simulated.chat_request import json_objects
 
 SEEDS = range(25)
 OFFERING = [scenario for scenario in scenarios.all() if "native" in scenario.methods]

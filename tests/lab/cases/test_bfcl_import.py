@@ -15,7 +15,7 @@ from toolbench.lab.cases.pages import get_case, get_own_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.scenarios.catalogue import is_private
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls
 
 
 @pytest.mark.django_db

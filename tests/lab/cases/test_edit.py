@@ -22,8 +22,8 @@ from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.runs.repeat import resend
 from toolbench.lab.scenarios.catalogue import find_scenario, find_scenarios, is_private
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
-from toolbench.providers.simulated.chance import chance
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.simulated.seeded_random import chance
 
 PARAMETERS = {
     "type": "object",

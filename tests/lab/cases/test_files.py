@@ -15,7 +15,7 @@ from toolbench.lab.cases.edit import delete_case
 from toolbench.lab.cases.files import NotBroughtIn, read_cases, write_cases
 from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
 from toolbench.lab.models import Case, CaseSet
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 WORDS = "Straße \ud800 no 12:30\nline two: [x]"
 

@@ -10,12 +10,12 @@ from celery.utils.log import ColorFormatter
 from django.conf import settings
 
 from toolbench.lab.credentials.log_masking import install
-from toolbench.providers.masking import masker_for
+from toolbench.providers.masking.secrets import masker_for
 
 KEY = "sk-logged-0123456789"
 _UNCAUGHT = f"""
 import django; django.setup()
-from toolbench.providers.masking import masker_for
+from toolbench.providers.masking.secrets import masker_for
 masker_for({KEY!r}, ())
 raise RuntimeError("refused " + {KEY!r})
 """

@@ -14,7 +14,7 @@ from toolbench.lab.endpoints.connect import Connection, ConnectRefused, NoAnswer
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.trial_plan import reach
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, json_answer
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, json_answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WISH = Connection("Mine", "https://api.example.test", key="sk-1")

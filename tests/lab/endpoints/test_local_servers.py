@@ -9,9 +9,9 @@ from django.core.cache import cache
 from tests.factories import make_provider
 from toolbench.lab.endpoints import local_servers
 from toolbench.lab.endpoints.local_servers import get_local_servers, look_for_local_servers
-from toolbench.providers.scripted import ScriptedProvider, fails
-from toolbench.providers.scripted import json_answer as answers
-from toolbench.providers.templates import find_template
+from toolbench.providers.provider_templates import find_template
+from toolbench.providers.scripted_server import ScriptedProvider, fails
+from toolbench.providers.scripted_server import json_answer as answers
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from tests.factories import make_model, make_provider
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import Connection
 from toolbench.lab.endpoints.offered_models import ask_for_models, get_offer
-from toolbench.providers.scripted import ScriptedProvider, json_answer
+from toolbench.providers.scripted_server import ScriptedProvider, json_answer
 
 pytestmark = pytest.mark.django_db
 LISTED = json_answer({"data": [{"id": "m/one"}, {"id": "m/two"}]})

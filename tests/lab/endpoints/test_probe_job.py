@@ -14,8 +14,8 @@ from toolbench.lab.endpoints.probe_storage import ProbeLost, claim, queue_lost, 
 from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
 from toolbench.lab.planning.auto_method import settle
 from toolbench.lab.worker import claims
-from toolbench.providers.probing.checks import ProbeCheck
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, fails, says
+from toolbench.providers.probing.check_result import ProbeCheck
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

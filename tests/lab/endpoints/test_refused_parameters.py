@@ -9,7 +9,7 @@ from tests.lab.worker.test_refused_parameters import SAID, Refuses
 from toolbench.lab.endpoints.refused_parameters import get_offers
 from toolbench.lab.models import Model, Preset, Run
 from toolbench.lab.runs import control
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
 from toolbench.lab.replays.check import check_run
 from toolbench.lab.runs import control
 from toolbench.lab.scenarios.catalogue import find_scenario
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

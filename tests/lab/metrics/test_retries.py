@@ -26,7 +26,7 @@ from toolbench.lab.results.decide.records import export_record, save_record
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.trial.filter import TrialFilter, matching
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WAIT = 0.25  # seconds of Retry-After

@@ -8,7 +8,7 @@ from toolbench.lab.models import JobFailure, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning import auto_method
 from toolbench.lab.planning.auto_method import settle, settle_all
 from toolbench.lab.planning.expansion import expand
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, fails, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

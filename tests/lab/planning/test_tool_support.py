@@ -6,7 +6,7 @@ from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.tool_support import support_sentence
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
-from toolbench.providers.scripted import ScriptedProvider, fails
+from toolbench.providers.scripted_server import ScriptedProvider, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,7 +10,7 @@ from toolbench.lab.models import Provider, Run, StepBody, Trial
 from toolbench.lab.replays.check import check_run
 from toolbench.lab.replays.execute import replay
 from toolbench.lab.replays.what_if_settings import WhatIf
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, fails, says
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, fails, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-secret-0123456789"

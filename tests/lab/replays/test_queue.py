@@ -13,7 +13,7 @@ from toolbench.lab.replays.what_if import Scope
 from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if
 from toolbench.lab.replays.what_if_settings import WhatIf
 from toolbench.lab.worker.job_failures import recent_failures
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SHORT = WhatIf(limits=(("max_turns", 2),))

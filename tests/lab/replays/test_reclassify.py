@@ -12,7 +12,7 @@ from toolbench.lab.replays.reclassify import reclassify
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.traces.cause_columns import COLUMNS
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

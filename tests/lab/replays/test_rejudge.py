@@ -22,7 +22,7 @@ from toolbench.lab.replays.queue import ask_rejudging, rejudging_of, waiting_rep
 from toolbench.lab.replays.rejudge import get_changes, get_judgements, get_judging_state, of_run, of_scenario, rejudge
 from toolbench.lab.runs.control import retry_errored
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANCEL = """[{"type": "function", "function": {"name": "cancel_order", "description": "", "parameters":

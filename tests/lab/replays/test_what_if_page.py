@@ -13,7 +13,7 @@ from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
 from toolbench.lab.replays.what_if_settings import WhatIf
 from toolbench.lab.worker.trial_plan import frozen_configs
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ONE_CALL = ("weather", "classify_intent")

@@ -10,7 +10,7 @@ from toolbench.lab.planning.auto_method import settle_all
 from toolbench.lab.planning.run_request import LaunchRefused
 from toolbench.lab.runs import control
 from toolbench.lab.runs.repeat import resend
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,7 +22,7 @@ from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.lab.runs.sequential_stopping import look_at_undecided
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AGAINST_70 = {"rule": "threshold", "target": 70}

@@ -5,7 +5,7 @@ from toolbench.engine.events import Request, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.trial_columns import answer_hash, signature
-from toolbench.providers.scripted import Answer, ScriptedProvider, calls, completion, fails, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, calls, completion, fails, says
 
 
 def tried(*script: Answer, max_attempts: int = 1, scenario: str = "happy_path") -> Trial:

@@ -25,7 +25,7 @@ from toolbench.lab.planning.auto_method import settle
 from toolbench.lab.worker import local_server_checks
 from toolbench.lab.worker.local_server_checks import MOST_LOSSES
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen
 from toolbench.running.announcements import Register
 from toolbench.running.children import Child, Spec
 from toolbench.running.identity import confined

@@ -12,7 +12,7 @@ from toolbench.lab.replays.check import check_run
 from toolbench.lab.replays.execute import replay
 from toolbench.lab.replays.what_if_settings import WhatIf
 from toolbench.lab.worker.session import serve
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAID = "Unsupported parameter: '{}' is not supported with this model."

@@ -6,7 +6,7 @@ from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.lab.models import Model, Provider, Trial
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.rendered_prompt import LOOK_SECONDS
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, completes, fails, json_answer, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, completes, fails, json_answer, says
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

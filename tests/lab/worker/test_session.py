@@ -18,7 +18,7 @@ from toolbench.lab.runs import control
 from toolbench.lab.worker import trial_job
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.session import serve
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider, Seen, completion, fails
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen, completion, fails
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 30  # seconds; what hangs for longer is broken

@@ -14,7 +14,7 @@ from toolbench.lab.worker import background_jobs, session
 from toolbench.lab.worker.background_jobs import Job
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.session import CLAIMING, ENDING, Shift
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 JOBS = tuple(Shift(0, terms(0)).jobs())

@@ -8,7 +8,7 @@ from tests.lab.conftest import Elsewhere
 from toolbench.celery import app
 from toolbench.lab.maintenance import look, sweep
 from toolbench.lab.worker.session_registry import Roster
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,7 @@ from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usa
 from toolbench.lab.models import Run, Step, Trial
 from toolbench.lab.worker.database_thread import AWAY, is_away
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, Returned, StepWrite, Written, write
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

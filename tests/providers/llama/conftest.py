@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from toolbench.providers.announcement import Announcement
+from toolbench.providers.ready_line import Announcement
 
 PATIENCE = 60
 

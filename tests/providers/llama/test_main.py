@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.providers.announcement import CANNOT_START
+from toolbench.providers.ready_line import CANNOT_START
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.providers.probing.probes import probed
-from toolbench.providers.announcement import Announcement
 from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.ready_line import Announcement
 
 pytestmark = pytest.mark.local_model
 

@@ -7,8 +7,8 @@ import pytest
 from tests.providers.drives import OSLO, Notes, driven, plan
 from toolbench.engine.events import End
 from toolbench.engine.messages import Message
-from toolbench.providers.announcement import Announcement
 from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.ready_line import Announcement
 
 pytestmark = pytest.mark.local_model
 

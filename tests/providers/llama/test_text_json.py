@@ -9,8 +9,8 @@ from tests.providers.drives import Notes, driven, plan
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.repairs import ALL
-from toolbench.providers.announcement import Announcement
 from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.ready_line import Announcement
 
 pytestmark = pytest.mark.local_model
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 
 from toolbench.engine.capabilities.record import Capabilities
 from toolbench.engine.events import ExchangeError
-from toolbench.providers.door import Door
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.probing.checks import ProbeCheck, learned
-from toolbench.providers.probing.conformance import probe_first_use
+from toolbench.providers.http.client import Door
+from toolbench.providers.probing.check_result import ProbeCheck, learned
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.probing.probes import probe_first_use
 from toolbench.providers.simulated.server import SimulatedServer
 
 Probe = Callable[[Prober], AsyncIterator[ProbeCheck]]

@@ -14,10 +14,10 @@ from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.wires import wire_named
-from toolbench.providers.door import Door
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.simulated.chance import chance
+from toolbench.providers.http.client import Door
 from toolbench.providers.simulated.personas import Persona
+from toolbench.providers.simulated.seeded_random import chance
 from toolbench.providers.simulated.server import SimulatedServer
 
 REFUSED = "refused"

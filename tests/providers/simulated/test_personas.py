@@ -7,10 +7,10 @@ import pytest
 from tests.providers.simulated.chances import is_as_published
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.tasks import Answered, ask, control_request, play, state_request
-from toolbench.providers.simulated.answering import ALL_FAILURES, SHAPES, TOOLS_DROPPED
-from toolbench.providers.simulated.move_drifts import MOVE_DRIFTS
+from toolbench.providers.simulated.answer import ALL_FAILURES, SHAPES, TOOLS_DROPPED
+from toolbench.providers.simulated.behaviour_faults import MOVE_DRIFTS
 from toolbench.providers.simulated.personas import Persona, all_personas
-from toolbench.providers.simulated.streaming import LINE_DRIFTS, STREAM_DRIFTS
+from toolbench.providers.simulated.stream_events import LINE_DRIFTS, STREAM_DRIFTS
 
 REQUESTS = 500
 TRIALS = 250

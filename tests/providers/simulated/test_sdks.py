@@ -15,7 +15,7 @@ from tests.providers.simulated.talking import REFUSED, Said, anthropics, openais
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.anthropic.answers import STOPS
 from toolbench.engine.wires.anthropic.requests import encode_request
-from toolbench.providers.door import Door
+from toolbench.providers.http.client import Door
 from toolbench.providers.simulated.personas import Persona, all_personas
 from toolbench.providers.simulated.server import SimulatedServer
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.tasks import Answered, ask, control_request, send, state_request
-from toolbench.providers.simulated.chance import chance
 from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.seeded_random import chance
 
 
 def test_every_persona_is_listed_with_its_true_rates(serving: Serving) -> None:

@@ -7,7 +7,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.judging import judging
 from toolbench.evals.scenarios import registry
 from toolbench.lab.models import Run
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STRICT = "happy_path_parallel"

@@ -6,7 +6,7 @@ from pytest_django.fixtures import Settings
 from tests.factories import make_model, make_provider
 from toolbench.lab.endpoints.compatibility_page import get_families
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
-from toolbench.providers.probing.conformance import MOST_REQUESTS, QUESTIONS
+from toolbench.providers.probing.probes import MOST_REQUESTS, QUESTIONS
 
 pytestmark = pytest.mark.django_db
 

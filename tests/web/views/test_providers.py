@@ -11,8 +11,8 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Probe, Provider, Run
-from toolbench.providers.scripted import ScriptedProvider, fails, json_answer
-from toolbench.providers.secret_spellings import SHORTEST_SECRET
+from toolbench.providers.masking.spellings import SHORTEST_SECRET
+from toolbench.providers.scripted_server import ScriptedProvider, fails, json_answer
 
 pytestmark = pytest.mark.django_db
 

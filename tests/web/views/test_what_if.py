@@ -4,7 +4,7 @@ from django.test import Client
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
 from toolbench.lab.models import Run, Trial
-from toolbench.providers.scripted import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

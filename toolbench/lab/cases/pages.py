@@ -22,7 +22,7 @@ from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Mo
 from toolbench.lab.scenarios.case_sets import launch_query
 from toolbench.lab.scenarios.catalogue import scenario_of
 from toolbench.providers.simulated.personas import all_personas
-from toolbench.providers.simulated.voices import MESSAGES
+from toolbench.providers.simulated.wire_formats import MESSAGES
 
 MOST_RUNS = 12
 MOST_WRONG = 5

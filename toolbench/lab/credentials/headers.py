@@ -6,7 +6,7 @@ from collections.abc import Collection
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.credentials.keys import encrypt, endpoint_headers
 from toolbench.lab.models import Provider
-from toolbench.providers.masking import is_open
+from toolbench.providers.masking.secrets import is_open
 
 FIELDS = ("header_names", "headers_encrypted")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.credentials.provider_secrets import address_secrets
 from toolbench.lab.models import Provider, ServiceAddress
-from toolbench.providers.masking import Masker, is_open
+from toolbench.providers.masking.secrets import Masker, is_open
 
 
 @dataclass(frozen=True, slots=True)

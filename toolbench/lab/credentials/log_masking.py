@@ -7,7 +7,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from toolbench.providers.masking import mask_in_use
+from toolbench.providers.masking.secrets import mask_in_use
 
 
 class MaskedRecord(logging.LogRecord):

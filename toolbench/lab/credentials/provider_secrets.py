@@ -8,7 +8,7 @@ from contextlib import suppress
 from toolbench.lab.credentials.headers import secret_names
 from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Provider
-from toolbench.providers.address_keys import secrets_in_url
+from toolbench.providers.masking.url_keys import secrets_in_url
 
 _NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 

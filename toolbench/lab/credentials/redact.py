@@ -12,7 +12,7 @@ from django.db import IntegrityError, models, transaction
 
 from toolbench.lab.credentials.provider_secrets import address_secrets
 from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
-from toolbench.providers.masking import Masker
+from toolbench.providers.masking.secrets import Masker
 
 ROWS = 500  # read at once
 ROWS_WITH_BYTES = 20  # of tables with bodies, each of up to 16 MB

@@ -17,7 +17,7 @@ from toolbench.lab.endpoints.capabilities import get_effective, template_of
 from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
 from toolbench.lab.endpoints.model_page import in_words
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.providers.probing.conformance import MOST_REQUESTS
+from toolbench.providers.probing.probes import MOST_REQUESTS
 
 COLUMNS = (
     ("supports_tool_use", "Tool calls"),

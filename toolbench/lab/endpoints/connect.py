@@ -22,10 +22,10 @@ from toolbench.lab.plain_text import plain
 from toolbench.lab.worker.completion import end_orphans, finish_runs
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach
-from toolbench.providers import listing
+from toolbench.providers import model_list
 from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.provider_templates import ProviderTemplate, all_templates, with_key_in
 from toolbench.providers.simulated.server import NAME as SERVICE
-from toolbench.providers.templates import ProviderTemplate, all_templates, with_key_in
 
 LIST_SECONDS = 15.0  # for a provider's list of models
 _KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
@@ -116,7 +116,7 @@ def list_models(provider_id: int) -> tuple[str, ...]:
         return asyncio.run(_listed(endpoint))
     except (KeyUnavailable, NotHere, NotReady) as error:
         raise NoAnswer(str(error)) from error
-    except listing.ExchangeFailed as failed:
+    except model_list.ExchangeFailed as failed:
         status = f"HTTP {failed.error.status}: " if failed.error.status else ""
         hint = f" {failed.error.hint}" if failed.error.hint else ""
         raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
@@ -126,7 +126,7 @@ async def _listed(endpoint: Endpoint) -> tuple[str, ...]:
     """Ask for the list within `LIST_SECONDS`, since a page waits for it."""
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            return await listing.list_models(endpoint)
+            return await model_list.list_models(endpoint)
     except TimeoutError:
         raise NoAnswer(f"It gave no list of models within {LIST_SECONDS:g} s; ask again, or name a model.") from None
 

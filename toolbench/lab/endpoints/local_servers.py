@@ -7,8 +7,8 @@ from django.core.cache import cache
 
 from toolbench.lab.models import Provider
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.listing import ExchangeFailed, list_models
-from toolbench.providers.templates import ProviderTemplate, all_templates
+from toolbench.providers.model_list import ExchangeFailed, list_models
+from toolbench.providers.provider_templates import ProviderTemplate, all_templates
 
 PATIENCE = Timeouts(connect=0.3, read=1.5, deadline=2.0)
 SEEN = "local-servers"

@@ -9,7 +9,7 @@ from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
 from toolbench.lab.endpoints.capabilities import Measured, effective_of, get_effective, get_measured
 from toolbench.lab.endpoints.refused_parameters import Offer, get_offers
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.providers.probing.conformance import MOST_REQUESTS
+from toolbench.providers.probing.probes import MOST_REQUESTS
 
 SHOWN_PROBES = 10
 SELF_HOSTED = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")

@@ -25,12 +25,12 @@ from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.local_server_checks import LocalServer
 from toolbench.lab.worker.notify import wake_probes
 from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach, server_of
-from toolbench.providers.door import Door
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.probing.checks import ProbeCheck
-from toolbench.providers.probing.conformance import MOST_REQUESTS, probe_conformance, probe_first_use
+from toolbench.providers.http.client import Door
+from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.probing.probes import MOST_REQUESTS, probe_conformance, probe_first_use
 
 logger = logging.getLogger(__name__)
 

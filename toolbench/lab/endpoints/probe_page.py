@@ -10,8 +10,8 @@ from toolbench.lab.endpoints.capabilities import learned_by
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.traces.code_view import Code, code_of
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.providers.address_keys import mask_address
-from toolbench.providers.probing.conformance import QUESTIONS, TITLES
+from toolbench.providers.masking.url_keys import mask_address
+from toolbench.providers.probing.probes import QUESTIONS, TITLES
 
 MARKS = {"passed": "pass", "failed": "fail", "unknown": "na"}
 FIRST_USE_CHECKS = 3

@@ -18,9 +18,9 @@ from toolbench.lab.engine_version import engine_version
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.traces.step_facts import column_text
 from toolbench.lab.worker.claims import hold_slots
-from toolbench.providers.address_keys import mask_address
-from toolbench.providers.probing.checks import ProbeCheck, learned
-from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.driver.step_records import ExchangeStep
+from toolbench.providers.masking.url_keys import mask_address
+from toolbench.providers.probing.check_result import ProbeCheck, learned
 
 _CLAIM = """
 UPDATE lab_probe AS probe SET state = 'running', execution = execution + 1, lease = gen_random_uuid(), checks = '[]',

@@ -4,7 +4,7 @@ from toolbench.lab.endpoints.urls import same_place
 from toolbench.lab.models import Model, Provider, ServiceAddress
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.server import NAME
-from toolbench.providers.simulated.voices import CHAT, MESSAGES
+from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES
 
 TEMPLATE = "simulated"  # of those that a person connected
 TITLE = "Simulated: the personas of this machine"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
 from toolbench.lab.credentials.provider_secrets import environment_secrets
-from toolbench.providers.address_keys import find_keys, mask_address
+from toolbench.providers.masking.url_keys import find_keys, mask_address
 
 REFUSED = (
     "The {what} is shown and stored, so {held} cannot be part of it: put the key into the key field, its variable or "

@@ -35,7 +35,7 @@ from toolbench.lab.planning.run_request import (
 )
 from toolbench.lab.planning.strategies import read_strategy
 from toolbench.lab.planning.tool_support import deciding_probe, support_of
-from toolbench.providers.probing.conformance import MOST_FIRST_USE_REQUESTS
+from toolbench.providers.probing.probes import MOST_FIRST_USE_REQUESTS
 
 
 def expand(request: RunRequest) -> Plan:

@@ -13,7 +13,7 @@ from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, Samplin
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
 from toolbench.lab.scenarios.case_sets import kept_sets, word_of
 from toolbench.providers.simulated.personas import all_personas
-from toolbench.providers.simulated.voices import MESSAGES
+from toolbench.providers.simulated.wire_formats import MESSAGES
 
 STRATEGIES = (
     ("production", "all layers of workarounds"),

@@ -26,17 +26,11 @@ from toolbench.lab.traces.step_facts import load
 from toolbench.lab.traces.trial_columns import AnyStep, Drive, trial_columns
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import World, drive
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import World, drive
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.recorded import (
-    RecordedTransport,
-    Recording,
-    StoredExchange,
-    Unknown,
-    run_instantly,
-)
+from toolbench.providers.http.client import Door
+from toolbench.providers.recorded_transport import RecordedTransport, Recording, StoredExchange, Unknown, run_instantly
 
 BATCH = 40  # trials whose bodies are in memory at once
 COLUMNS = (

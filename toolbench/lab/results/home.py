@@ -10,7 +10,7 @@ from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.published import Published, get_published
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, PURPOSE
 from toolbench.lab.worker.health import does_a_worker_beat
-from toolbench.providers.templates import ProviderTemplate
+from toolbench.providers.provider_templates import ProviderTemplate
 
 LOOK_BACK = 400  # failed trials, newest first, among which three of different classes are looked for
 WORTH = 3

@@ -26,7 +26,7 @@ from toolbench.lab.worker.completion import cancel_queued, finish_runs
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.queue import queue_trials
 from toolbench.lab.worker.request_budget import correct_requests
-from toolbench.providers.probing.conformance import MOST_FIRST_USE_REQUESTS
+from toolbench.providers.probing.probes import MOST_FIRST_USE_REQUESTS
 
 MOST_ADDED = 1000
 _OPEN = (Run.State.RUNNING, Run.State.PAUSED)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
 from toolbench.lab.traces.trial_columns import AnyStep
-from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.driver.step_records import ExchangeStep
 
 
 def driven_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:

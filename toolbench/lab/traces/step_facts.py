@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from toolbench.engine.messages import JsonObject, ToolCall
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 _ENCODER = json.JSONEncoder(default=str)
 

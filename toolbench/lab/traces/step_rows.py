@@ -4,7 +4,7 @@ from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.traces.step_facts import arguments_as_written, column_text, exchange_facts, tool_facts
 from toolbench.lab.traces.trial_columns import AnyStep
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 STEP_COLUMNS = {
     "trial_id": "bigint",

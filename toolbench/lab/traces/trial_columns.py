@@ -14,7 +14,7 @@ from toolbench.evals import evidence
 from toolbench.evals.judging import judging
 from toolbench.evals.trials import FirstBad, Verdict
 from toolbench.lab.traces.step_facts import column_json, column_text
-from toolbench.providers.recording import ExchangeStep, ToolStep
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 AnyStep = ExchangeStep | ToolStep
 

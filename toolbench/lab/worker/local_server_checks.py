@@ -9,11 +9,11 @@ from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker.claims import ALONE_AFTER
 from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
 from toolbench.lab.worker.local_services import is_registered, withdraw_address
-from toolbench.providers.door import Door
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.outcomes import outcome_row
-from toolbench.providers.recording import ExchangeStep
-from toolbench.providers.transport import is_refused
+from toolbench.providers.http.aiohttp_transport import is_refused
+from toolbench.providers.http.client import Door
+from toolbench.providers.http.error_codes import outcome_row
 
 HEALTH_SECONDS = 10.0
 AWAY_SECONDS = 0.5  # between two tries while the database is away

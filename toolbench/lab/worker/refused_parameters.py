@@ -16,7 +16,7 @@ from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import pipeline
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig
-from toolbench.providers.recording import ExchangeStep
+from toolbench.providers.driver.step_records import ExchangeStep
 
 _KEEP = """
 INSERT INTO lab_refusedparameter (run_id, provider_id, model_name, name, why, trial_id, created_at)

@@ -10,9 +10,9 @@ from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.trials import Instance
 from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.recording import ExchangeStep
-from toolbench.providers.rendering import rendered_prompt
+from toolbench.providers.rendered_prompt import rendered_prompt
 
 LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
 

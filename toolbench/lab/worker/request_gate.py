@@ -14,7 +14,7 @@ from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
 from toolbench.lab.worker.request_budget import Granted, reserve
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.trial_plan import NotReady
-from toolbench.providers.driving import Stopped
+from toolbench.providers.driver.drive import Stopped
 
 logger = logging.getLogger(__name__)
 

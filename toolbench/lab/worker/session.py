@@ -21,8 +21,8 @@ from toolbench.lab.worker.request_gate import Permits
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import Returned
 from toolbench.lab.worker.trial_job import Bench, Try
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.http.client import Door
 
 logger = logging.getLogger(__name__)
 

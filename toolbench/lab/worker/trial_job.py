@@ -34,10 +34,10 @@ from toolbench.lab.worker.trial_plan import (
     TrialPlan,
     trial_plan,
 )
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import World, drive
-from toolbench.providers.line import masker_of
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.http.client import Door
+from toolbench.providers.http.request_template import masker_of
 
 logger = logging.getLogger(__name__)
 

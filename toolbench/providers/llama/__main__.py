@@ -9,9 +9,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from toolbench.providers.announcement import Announcement, CannotStart, announce, apologise
-from toolbench.providers.llama.serving import Launch, serve
+from toolbench.providers.llama.server import Launch, serve
 from toolbench.providers.llama.weights import find_weights, model_name
+from toolbench.providers.ready_line import Announcement, CannotStart, announce, apologise
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

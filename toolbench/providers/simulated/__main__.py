@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from toolbench.providers.announcement import Announcement, CannotStart, announce, apologise
+from toolbench.providers.ready_line import Announcement, CannotStart, announce, apologise
 from toolbench.providers.simulated.personas import all_personas
 from toolbench.providers.simulated.server import NAME, SimulatedServer
 

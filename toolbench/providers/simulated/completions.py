@@ -5,8 +5,8 @@ import random
 
 from toolbench.engine.formats import TextCall, names, render
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.conversation import BARE, FENCED, NATIVE, Conversation
-from toolbench.providers.simulated.play import Move
+from toolbench.providers.simulated.chat_request import BARE, FENCED, NATIVE, Conversation
+from toolbench.providers.simulated.next_move import Move
 from toolbench.providers.simulated.script import Call
 
 LETTERS_PER_TOKEN = 4

@@ -1,99 +1,120 @@
-"""Tasks whose wording a simulated model knows: from the sentences of the instructions to the calls they ask for."""
+"""Errands a player knows by heart: from a question's wording to the calls it wants and the reply after them."""
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from string import Template
+from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.errands import NAME, fill, pattern_of
+from toolbench.providers.simulated.chat_request import Conversation
 
-TASKS = Path(__file__).parent.parent / "data" / "known_tasks.json"
-RECENT = 2000  # instructions whose calls are remembered
-MARK = "/draft/"  # in every known task; other instructions are not searched
-Calls = tuple[tuple[str, JsonObject], ...]
+ERRANDS = Path(__file__).parent.parent / "data" / "errands.json"
+NAME = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
+RECENT = 2000  # questions whose errand is remembered
 
 
 @dataclass(frozen=True, slots=True)
-class KnownSentence:
-    """A row of the table.
+class Errand:
+    """What is to be called, as (tool, arguments), and `says`, the reply with `$names` from question and results."""
 
-    Attributes:
-        patterns: its wordings, in every version.
-        calls: what it asks for, with `$names` from this sentence or one before it.
-        names: those `$names`.
-        with_next: whether its calls share one message with those of the next sentence.
-        without: arguments that no call of the task may have.
-    """
+    calls: tuple[tuple[str, JsonObject], ...]
+    together: bool
+    says: str
+    values: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A row: `fact` is a sentence to be found in what was said, which tells more names; `numbers` are names that stand
+    for numbers."""
 
     patterns: tuple[re.Pattern[str], ...]
-    calls: tuple[JsonObject, ...]
-    names: frozenset[str]
-    with_next: bool
-    without: tuple[str, ...]
-
-    def match(self, line: str) -> Mapping[str, str] | None:
-        """Return the values that the line gives to the names; None if it is another sentence."""
-        found = next((found for pattern in self.patterns if (found := pattern.fullmatch(line))), None)
-        return None if found is None else found.groupdict()
+    row: JsonObject
 
 
-def known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
-    """Return the calls that known sentences ask for, message by message; () if there are none.
-
-    Args:
-        instructions: every system text, a sentence of the task on each line.
-        workspace_id: as the user gave it; "" leaves it out of every call.
-    """
-    found = _sentences(instructions) if MARK in instructions else ()
-    left_out = {name for sentence, _ in found for name in sentence.without}
-    left_out |= set() if workspace_id else {"workspace_id"}
-    values = {"workspace_id": workspace_id}
-    messages: list[Calls] = []
-    joins = False
-    for sentence, named in found:
-        values |= named
-        if not sentence.names <= values.keys():
-            return ()
-        calls = tuple(_call(call, values, left_out) for call in sentence.calls)
-        if not calls:
-            continue
-        messages = [*messages[:-1], messages[-1] + calls] if joins else [*messages, calls]
-        joins = sentence.with_next
-    return tuple(messages)
+def errand_of(conversation: Conversation) -> Errand | None:
+    """The errand whose wording is the question's last line; None for any other question."""
+    return _errand(conversation.question, conversation.before)
 
 
-def _call(call: JsonObject, values: Mapping[str, str], left_out: Collection[str]) -> tuple[str, JsonObject]:
-    arguments = {name: value for name, value in call["arguments"].items() if name not in left_out}
-    return call["tool"], fill(arguments, dict(values))
+def reply_of(conversation: Conversation) -> str:
+    """The reply that ends an errand; "" where nothing is to be said or a result it needs is missing."""
+    errand = errand_of(conversation)
+    if errand is None or not errand.says:
+        return ""
+    told = {name: value for report in conversation.reports if report.ok for name, value in _scalars(report.data)}
+    try:
+        return Template(errand.says).substitute({**errand.values, **told})
+    except KeyError:
+        return ""
 
 
 @lru_cache(maxsize=RECENT)
-def _sentences(instructions: str) -> tuple[tuple[KnownSentence, Mapping[str, str]], ...]:
-    return tuple(_found(instructions))
+def _errand(question: str, before: str) -> Errand | None:
+    asked = question.rstrip().rsplit("\n", 1)[-1]
+    for known in _all_known():
+        for pattern in known.patterns:
+            if found := pattern.fullmatch(asked):
+                return _filled(known.row, found.groupdict(), f"{before}\n{question}")
+    return None
 
 
-def _found(instructions: str) -> Iterator[tuple[KnownSentence, Mapping[str, str]]]:
-    for line in instructions.splitlines():
-        for sentence in _known():
-            values = sentence.match(line.removeprefix("- "))
-            if values is not None:
-                yield sentence, values
-                break
+def _filled(row: JsonObject, found: Mapping[str, str], said: str) -> Errand | None:
+    values: JsonObject = dict(found)
+    if "fact" in row:
+        fact = pattern_of(row["fact"], values).search(said)
+        if fact is None:
+            return None
+        values |= fact.groupdict()
+    values |= {name: int(values[name]) for name in row.get("numbers", ()) if name in values}
+    calls = ((_text(call["tool"], values), fill(call["arguments"], values)) for call in row["calls"])
+    named = tuple((name.replace(" ", "_"), arguments) for name, arguments in calls)
+    return Errand(named, row.get("together", False), row.get("says", ""), values)
+
+
+def pattern_of(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
+    """A wording as a pattern: `$name` stands for its value where it is known, else for anything on the line."""
+    parts, named = [], set()
+    for place, part in enumerate(NAME.split(text)):
+        if place % 2 == 0:
+            parts.append(re.escape(part))
+        elif part in known:
+            parts.append(re.escape(str(known[part])))
+        else:
+            parts.append(f"(?P={part})" if part in named else f"(?P<{part}>.+?)")
+            named.add(part)
+    return re.compile("".join(parts))
+
+
+def fill(value: Any, values: JsonObject) -> Any:
+    """A text that is nothing but a name becomes the value itself."""
+    if isinstance(value, str):
+        alone = NAME.fullmatch(value)
+        return values[alone[1]] if alone else _text(value, values)
+    if isinstance(value, list):
+        return [fill(one, values) for one in value]
+    return {key: fill(one, values) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _text(text: str, values: JsonObject) -> str:
+    return Template(text).substitute(values)
+
+
+def _scalars(data: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values anywhere inside a result."""
+    if isinstance(data, list):
+        for one in data:
+            yield from _scalars(one)
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from _scalars(value) if isinstance(value, (dict, list)) else ((name, value),)
 
 
 @cache
-def _known() -> tuple[KnownSentence, ...]:
-    rows = json.loads(TASKS.read_text(encoding="utf-8"))
-    return tuple(
-        KnownSentence(
-            patterns=tuple(pattern_of(text, {}) for text in row["sentences"]),
-            calls=tuple(row["calls"]),
-            names=frozenset(NAME.findall(json.dumps(row["calls"]))),
-            with_next=row.get("with_next", False),
-            without=tuple(row.get("without", ())),
-        )
-        for row in rows
-    )
+def _all_known() -> tuple[_Known, ...]:
+    rows = json.loads(ERRANDS.read_text(encoding="utf-8"))
+    return tuple(_Known(tuple(pattern_of(text, {}) for text in row["text"]), row) for row in rows)

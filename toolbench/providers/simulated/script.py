@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.conversation import Conversation, json_objects
-from toolbench.providers.simulated.errands import Errand, errand_of
-from toolbench.providers.simulated.guessing import guess_arguments, rank
-from toolbench.providers.simulated.knowledge import answer_plainly
-from toolbench.providers.simulated.known_tasks import known_messages
-from toolbench.providers.simulated.values import fill_arguments
+from toolbench.providers.simulated.argument_guess import guess_arguments, rank
+from toolbench.providers.simulated.chat_request import Conversation, json_objects
+from toolbench.providers.simulated.general_knowledge import answer_plainly
+from toolbench.providers.simulated.instruction_tasks import known_messages
+from toolbench.providers.simulated.known_tasks import Errand, errand_of
+from toolbench.providers.simulated.known_values import fill_arguments
 
 WORKSPACE_ID = re.compile(r"workspace_id=([\w-]+)")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.answering import Answer, Refusals, answer
-from toolbench.providers.simulated.failures import Reply, error_reply
+from toolbench.providers.simulated.answer import Answer, Refusals, answer
+from toolbench.providers.simulated.error_replies import Reply, error_reply
 from toolbench.providers.simulated.personas import Persona, all_personas, describe
-from toolbench.providers.simulated.voices import CHAT, MESSAGES, PROMPT, Voice
+from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, Voice
 
 NAME = "simulated"
 LARGEST_REQUEST = 64 * 1024 * 1024

@@ -14,7 +14,7 @@ from tests.lab.benches import PATCH, launched, plays_well, scripted_model, work
 from tests.lab.report_fields import fields
 from toolbench.lab.interchange.report.write import ReportRefused, report_files, write_report, zip_report
 from toolbench.lab.models import Run
-from toolbench.providers.scripted import Answer, ScriptedProvider, Seen, fails, says
+from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails, says
 
 KEY = "sk-planted-0123456789abcdef"
 

@@ -9,7 +9,7 @@ from toolbench.lab.management.eval.progress import counted_interrupts
 from toolbench.lab.management.eval.workers import EvalShifts
 from toolbench.lab.models import Run
 from toolbench.lab.runs.control import pause
-from toolbench.providers.scripted import Answer, Ending, ScriptedProvider
+from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider
 
 
 def test_interrupts_are_counted_and_the_old_handler_comes_back() -> None:

@@ -35,7 +35,7 @@ from toolbench.lab.interchange.manifest import (
 from toolbench.lab.interchange.row_json import row_json
 from toolbench.lab.interchange.spooled_file import Written, in_pieces, whole
 from toolbench.lab.models import Run, Step, StepBody, Trial
-from toolbench.providers.masking import Masker
+from toolbench.providers.masking.secrets import Masker
 
 Row = TypeVar("Row", bound=Model)
 _NEVER = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members

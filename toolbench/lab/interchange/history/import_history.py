@@ -16,7 +16,7 @@ from toolbench.lab.interchange.history.lines import HistoryRefused, TurnLine, re
 from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.traces.step_facts import column_text
-from toolbench.providers.masking import Masker
+from toolbench.providers.masking.secrets import Masker
 
 MOST_BYTES = 256 << 20
 MOST_ERRORS = 20

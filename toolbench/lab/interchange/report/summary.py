@@ -18,7 +18,7 @@ from toolbench.lab.interchange.report.trial import reads_tags
 from toolbench.lab.metrics.scenario_groups import in_groups
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Run, RunConfig
-from toolbench.providers.address_keys import mask_address
+from toolbench.providers.masking.url_keys import mask_address
 
 VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
 SAMPLES = 3

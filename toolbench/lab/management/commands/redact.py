@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.credentials.known_secrets import known_secrets
 from toolbench.lab.credentials.redact import redact_logs, redact_rows, secret_addresses
-from toolbench.providers.secret_spellings import SHORTEST_SECRET
+from toolbench.providers.masking.spellings import SHORTEST_SECRET
 
 EXPORTED = (
     "Exports that were made before may hold a key: delete bundles, reports, CSV and JSON files and make them again. "

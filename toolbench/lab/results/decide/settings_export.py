@@ -8,7 +8,7 @@ from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
 from toolbench.lab.credentials.provider_secrets import provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
-from toolbench.providers.address_keys import mask_address
+from toolbench.providers.masking.url_keys import mask_address
 
 UNNAMED_KEY = "API_KEY"
 NO_ADDRESS = "http://127.0.0.1"

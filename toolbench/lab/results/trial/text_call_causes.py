@@ -9,7 +9,7 @@ from toolbench.lab.endpoints.capabilities import effective_of
 from toolbench.lab.endpoints.model_page import get_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.page import Trace
-from toolbench.providers.probing.dialects import dialect_in
+from toolbench.providers.probing.format_detection import dialect_in
 
 AS_TEXT = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")
 

@@ -1,0 +1,135 @@
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from toolbench.engine.errors import ToolArgumentError
+from toolbench.engine.events import Execute, Outcome, PreparedCall
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.driver.tool_execution import groups, run_calls
+
+
+def now_ms() -> float:
+    return time.perf_counter() * 1000
+
+
+def run(execute: Execute, call_tool: Callable[[str, JsonObject, str], object]) -> tuple[Outcome, ...]:
+    return asyncio.run(run_calls(execute, call_tool, now_ms))
+
+
+def calls(*names: str, alone: str = "", timeout: float | None = None) -> tuple[PreparedCall, ...]:
+    return tuple(PreparedCall(str(at), name, {}, name in alone, timeout) for at, name in enumerate(names))
+
+
+class Meeting:
+    """Tools that wait for one another: `together` comes back once `expected` calls are inside."""
+
+    def __init__(self, expected: int) -> None:
+        self.inside = self.most = 0
+        self._expected = expected
+        self._all = asyncio.Event()
+
+    async def together(self, name: str, arguments: JsonObject, call_id: str) -> str:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        if self.inside == self._expected:
+            self._all.set()
+        await self._all.wait()
+        return call_id
+
+    async def briefly(self, name: str, arguments: JsonObject, call_id: str) -> str:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        await asyncio.sleep(0)
+        self.inside -= 1
+        return call_id
+
+
+def test_calls_run_side_by_side_and_their_results_come_in_call_order() -> None:
+    meeting = Meeting(3)
+
+    outcomes = run(Execute(0, calls("a", "b", "c"), side_by_side=True), meeting.together)
+
+    assert [outcome.value for outcome in outcomes] == ["0", "1", "2"]
+    assert meeting.most == 3
+
+
+def test_calls_run_one_after_another_where_the_policy_forbids_more() -> None:
+    meeting = Meeting(0)
+
+    run(Execute(0, calls("a", "b", "c"), side_by_side=False), meeting.briefly)
+
+    assert meeting.most == 1
+
+
+def test_a_tool_that_runs_alone_parts_those_before_it_from_those_behind() -> None:
+    execute = Execute(0, calls("a", "b", "x", "x", "c", "d", alone="x"), side_by_side=True)
+
+    assert [[call.name for call in group] for group in groups(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
+
+
+def test_each_call_has_the_time_of_its_own_tool() -> None:
+    async def slow_or_not(name: str, arguments: JsonObject, call_id: str) -> str:
+        if name == "slow":
+            await asyncio.Event().wait()
+        return name
+
+    execute = Execute(0, (*calls("slow", timeout=0.01), *calls("fast")), side_by_side=True)
+    slow, fast = run(execute, slow_or_not)
+
+    assert (slow.error_code, slow.error_message) == ("TOOL_TIMEOUT", "The tool gave no result within 0.01 s.")
+    assert (fast.error_code, fast.value) == ("", "fast")
+
+
+class Refuses(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "message"),
+    [
+        (ToolArgumentError("no such city"), "ARGUMENT_ERROR", "no such city"),
+        (Refuses("a secret"), "INTERNAL_ERROR", "The tool failed (Refuses)."),
+        (TimeoutError(), "INTERNAL_ERROR", "The tool failed (TimeoutError)."),
+        (asyncio.CancelledError(), "INTERNAL_ERROR", "The tool failed (CancelledError)."),
+        (SystemExit(3), "INTERNAL_ERROR", "The tool failed (SystemExit)."),
+    ],
+)
+def test_a_tools_failure_is_a_value(raised: BaseException, code: str, message: str) -> None:
+    async def awaited(name: str, arguments: JsonObject, call_id: str) -> None:
+        raise raised
+
+    def at_once(name: str, arguments: JsonObject, call_id: str) -> None:
+        raise raised
+
+    for tool in (awaited, at_once):
+        failed, _ = run(Execute(0, calls("a", "b", timeout=60), side_by_side=True), tool)
+        assert (failed.error_code, failed.error_message, failed.value) == (code, message, None)
+
+
+def test_the_end_of_the_task_ends_the_tools_that_are_under_way() -> None:
+    stopped = []
+
+    async def waiting(name: str, arguments: JsonObject, call_id: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(call_id)
+
+    async def cancelled() -> None:
+        async with asyncio.timeout(0.01):
+            await run_calls(Execute(0, calls("a", "b"), side_by_side=True), waiting, now_ms)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+    assert stopped == ["0", "1"]
+
+
+def test_what_is_given_may_be_awaited_or_not() -> None:
+    def given(name: str, arguments: JsonObject, call_id: str) -> Awaitable[str] | str:
+        return asyncio.sleep(0, "later") if name == "later" else "now"
+
+    outcomes = run(Execute(0, calls("later", "now"), side_by_side=True), given)
+
+    assert [outcome.value for outcome in outcomes] == ["later", "now"]

@@ -1,0 +1,182 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.providers.probing.probes import Found, probed, probed_personas
+from toolbench.providers.endpoint import Timeouts
+from toolbench.providers.probing.format_detection import dialect_in, dialect_of
+from toolbench.providers.probing.prober import ECHO
+from toolbench.providers.scripted_server import (
+    Answer,
+    Ending,
+    ScriptedProvider,
+    Seen,
+    calls,
+    completion,
+    fails,
+    json_answer,
+    says,
+)
+
+NATIVE = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ("auto",)}
+TEXT = {"calls_shape": "list", "arguments_shape": "text"}
+IN_TEXT = {"supports_tool_use": False, "tools_field": "accepted"}
+TRUTH: Mapping[str, dict[str, Any]] = {
+    "perfect": NATIVE | TEXT,
+    "legacy-function-call": NATIVE | {"calls_shape": "function_call", "arguments_shape": "text"},
+    "tool-calls-object": NATIVE | {"calls_shape": "object", "arguments_shape": "text"},
+    "arguments-object": NATIVE | {"calls_shape": "list", "arguments_shape": "object"},
+    "twice-encoded": NATIVE | {"calls_shape": "list", "arguments_shape": "twice_encoded"},
+    "padded-names": NATIVE | TEXT,
+    "blank-ids": NATIVE | TEXT,
+    "tagged-calls": IN_TEXT | {"text_format": "hermes"},
+    "fenced-calls": IN_TEXT | {"text_format": "fenced_json"},
+    "bare-json-calls": IN_TEXT | {"text_format": "json"},
+    "prose-only": IN_TEXT,
+    "tools-dropped": {"supports_tool_use": False, "tools_field": "dropped"},
+    "no-tool-route": {"supports_tool_use": False, "tools_field": "refused"},
+    "empty-for-ever": NATIVE | TEXT,
+    "rate-limited": NATIVE | TEXT,
+    "key-refused": {},
+    "out-of-money": {},
+    "down": {},
+}
+
+
+@pytest.fixture(scope="module")
+def personas() -> dict[str, Found]:
+    return probed_personas(TRUTH)
+
+
+@pytest.mark.parametrize("persona", TRUTH)
+def test_a_probe_finds_what_is_true_of_the_persona(personas: dict[str, Found], persona: str) -> None:
+    assert personas[persona].capabilities.known() == TRUTH[persona]
+
+
+@pytest.mark.parametrize("persona", [name for name, truth in TRUTH.items() if not truth])
+def test_an_endpoint_in_trouble_is_never_called_unable(personas: dict[str, Found], persona: str) -> None:
+    tools = personas[persona].checks["tools"]
+
+    assert (tools.outcome, tools.blocked) == ("unknown", True)
+    assert tools.sentence.startswith("Could not be told: ")
+
+
+def test_the_second_step_finds_an_empty_last_word(personas: dict[str, Found]) -> None:
+    assert personas["perfect"].checks["round_trip"].outcome == "passed"
+    assert personas["empty-for-ever"].checks["round_trip"].outcome == "failed"
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 408, 429, 500, 502, 503, 504, 529])
+def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: int) -> None:
+    with ScriptedProvider(lambda seen: fails(status, "tools are a trouble today")) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.capabilities.known() == {}
+    assert found.checks["tools"].outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(ending=Ending.HANG, raw=b""),
+        Answer(ending=Ending.RESET, raw=b"HTTP/1.1 200 OK\r\n"),
+        Answer(200, {"content-type": "text/html"}, b"<!doctype html><title>Sign in</title>"),
+        json_answer({"error": {"code": 502, "message": "tools are overloaded"}}),
+    ],
+)
+def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: Answer) -> None:
+    with ScriptedProvider(lambda seen: answer) as provider:
+        found = probed(provider.endpoint(timeouts=Timeouts(connect=5, read=0.2, deadline=5)))
+
+    assert found.capabilities.known() == {}
+    assert found.checks["tools"].blocked
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_a_refusal_that_names_tools_is_one_of_tools(status: int) -> None:
+    with ScriptedProvider(lambda seen: fails(status, "this model cannot do function calls")) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.capabilities.known() == {"supports_tool_use": False, "tools_field": "refused"}
+
+
+def test_a_refusal_of_something_else_teaches_nothing() -> None:
+    with ScriptedProvider(lambda seen: fails(400, "no such voice")) as provider:
+        assert probed(provider.endpoint()).capabilities.known() == {}
+
+
+def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
+    def play(seen: Seen) -> Answer:
+        held = seen.json().get("tool_choice") == "required"
+        counted = {"prompt_tokens": 90 if seen.json().get("tools") else 40, "completion_tokens": 5}
+        return calls(("probe_echo", {"value": "x"})) if held else completion({"content": "Sure."}, usage=counted)
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.capabilities.tool_choice_values == ("required",)
+    assert found.capabilities.supports_tool_use is True
+
+
+@pytest.mark.parametrize("name", ["tool_choice", "parallel_tool_calls", "temperature"])
+def test_refused_parameter_is_no_refusal_of_tools(name: str) -> None:
+    def play(seen: Seen) -> Answer:
+        body = seen.json()
+        if name in body:
+            return fails(400, f"Unsupported parameter: '{name}' is not supported with this model (function calling).")
+        told = body["messages"][-1]["role"] == "tool"
+        return says("It gave it back.") if told or not body.get("tools") else calls(("probe_echo", {"value": "x"}))
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.capabilities.supports_tool_use is True
+    assert found.capabilities.tools_field == "accepted"
+
+
+def test_refused_second_question_teaches_nothing_about_tools() -> None:
+    def play(seen: Seen) -> Answer:
+        if seen.json().get("tool_choice") == "required":
+            return fails(400, "'required' is no value of tool_choice")
+        return completion({"content": "Sure."}, usage={"prompt_tokens": 40, "completion_tokens": 5})
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.checks["tools"].outcome == "unknown"
+    assert found.capabilities.supports_tool_use is None
+
+
+def test_a_history_with_its_own_call_that_is_refused_is_found_in_the_second_step() -> None:
+    with ScriptedProvider([calls(("probe_echo", {"value": "x"})), fails(400, "bad id")]) as provider:
+        found = probed(provider.endpoint())
+
+    assert found.checks["round_trip"].outcome == "failed"
+    assert found.checks["round_trip"].sentence.endswith("bad id")
+    assert found.capabilities.supports_tool_use is True
+
+
+def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> None:
+    def play(seen: Seen) -> Answer:
+        if "max_tokens" in seen.json():
+            return fails(400, "Use 'max_completion_tokens' instead of 'max_tokens'.")
+        return says("Done.") if len(seen.json()["messages"]) > 2 else calls(("probe_echo", {"value": "x"}))
+
+    with ScriptedProvider(play) as provider:
+        found = probed(provider.endpoint()).capabilities
+    assert (found.supports_tool_use, found.limit_name) == (True, "max_completion_tokens")
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ('<tool_call>\n{"name": "probe_echo", "arguments": {"value": "x"}}\n</tool_call>', "hermes"),
+        ('{"name": "probe_echo", "arguments": {"value": "x"}}', "json"),
+        ('Sure.\n```json\n{"name": "probe_echo", "arguments": {"value": "x"}}\n```', "fenced_json"),
+        ("I would call probe_echo with x.", ""),
+    ],
+)
+def test_a_call_in_the_text_is_known_by_its_dialect(text: str, dialect: str) -> None:
+    assert dialect_of(text, (ECHO.to_openai(),)) == dialect
+    assert dialect_in(text) == dialect

@@ -1,0 +1,94 @@
+"""A tool that nobody told the player about is called by the words of the question, in a way its schema allows."""
+
+from typing import Any
+
+import pytest
+
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.tools.validation import schema_errors
+from toolbench.providers.simulated.chat_request import read_conversation
+from toolbench.providers.simulated.script import write_script
+
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+LINE = {"type": "object", "properties": {"sku": TEXT, "count": WHOLE}, "required": ["sku"]}
+
+
+def tool(name: str, description: str, required: str, /, **properties: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": required.split()}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+TOOLS = [
+    tool("cancel_order", "Cancels an order.", "order", order=TEXT, note=TEXT),
+    tool("get_time", "The time of a city.", "city", city=TEXT),
+    tool("get_weather", "The weather of a city.", "city", city=TEXT, unit={"enum": ["celsius", "fahrenheit"]}),
+    tool(
+        "bookTable", "Books a table.", "people time name smoking",
+        people=WHOLE | {"maximum": 9}, time=TEXT, name=TEXT, smoking={"type": "boolean"},
+    ),
+    tool(
+        "create_invoice", "", "customer_id amount due currency lines state",
+        customer_id=TEXT | {"pattern": "^C-\\d+$"}, amount={"type": "number"}, due=TEXT | {"format": "date"},
+        currency={"enum": ["EUR", "USD"]}, lines={"type": "array", "items": LINE, "minItems": 1},
+        state={"type": ["string", "null"], "default": "open", "maxLength": 4},
+    ),
+]  # fmt: skip
+
+
+def called(question: str) -> tuple[str, dict[str, Any]] | None:
+    script = write_script(read_conversation({"messages": [{"role": "user", "content": question}], "tools": TOOLS}))
+    return (script[0][0].name, script[0][0].arguments) if script else None
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "arguments"),
+    [
+        ("Please cancel order 17, it is late.", "cancel_order", {"order": "17"}),
+        ("Cancel order 17 with the note “too late”.", "cancel_order", {"order": "17", "note": "too late"}),
+        ("How is the weather in New York in Fahrenheit?", "get_weather", {"city": "New York", "unit": "fahrenheit"}),
+        (
+            "Book a table for Mara Stein at 19:30 for 4 people, not smoking.", "bookTable",
+            {"people": 4, "time": "19:30", "name": "Mara Stein", "smoking": False},
+        ),
+        (
+            "Invoice customer C-42 over 99.50 USD, due 2026-03-01, sku A-7.", "create_invoice",
+            {
+                "customer_id": "C-42", "amount": 99.5, "due": "2026-03-01", "currency": "USD",
+                "lines": [{"sku": "A-7"}], "state": "open",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_the_tool_that_shares_most_words_is_called_with_what_the_question_names(
+    question: str, name: str, arguments: dict[str, Any]
+) -> None:
+    assert called(question) == (name, arguments)
+
+
+def test_what_is_required_is_there_and_fits_also_where_the_question_says_little() -> None:
+    for question in ("Cancel!", "The weather?", "A table", "An invoice of 3000 \N{GRINNING FACE}"):
+        found = called(question)
+        assert found is not None, question
+        function = next(one["function"] for one in TOOLS if one["function"]["name"] == found[0])
+        fitting = {key: value for key, value in found[1].items() if key != "customer_id"}  # its pattern needs a number
+        definition = function["parameters"] | {
+            "required": [one for one in function["parameters"]["required"] if one in fitting]
+        }
+        assert not schema_errors(ToolDefinition(found[0], parameters=definition), fitting)
+        assert set(function["parameters"]["required"]) <= set(found[1])
+
+
+def test_no_tool_is_called_where_none_has_to_do_with_the_question() -> None:
+    assert called("Hi, how are you?") is None
+    assert called("取消订单 17") is None
+
+
+def test_a_schema_without_sense_breaks_nothing() -> None:
+    odd: tuple[dict[str, Any], ...] = (
+        {"a": {"$ref": "#/$defs/a"}}, {"a": None}, {"a": {"enum": 3, "pattern": "("}}, {"": {"type": []}},
+    )  # fmt: skip
+    for properties in odd:
+        tools = [tool("cancel_order", "", " ".join(properties), **properties)]
+        tools[0]["function"]["parameters"]["$defs"] = {"a": {"$ref": "#/$defs/a"}}
+        asked = {"messages": [{"role": "user", "content": "cancel it"}], "tools": tools}
+        assert write_script(read_conversation(asked))

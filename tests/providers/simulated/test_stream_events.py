@@ -1,0 +1,70 @@
+import json
+import random
+
+import pytest
+
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.wires.answers import decode_answer
+from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.providers.simulated.stream_events import STREAM_DRIFTS, Events, encode, events_of
+
+CALLS = [
+    {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": '{"text": "some more words"}'}}
+    for n in (1, 2)
+]
+
+
+def completion(**message: object) -> JsonObject:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 3, "completion_tokens": 4}
+    return {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+
+
+def sent(events: Events) -> Turn:
+    decoder = StreamDecoder(
+        lambda found: Turn(found.message, "", usage=found.usage, findings=found.findings, cut=found.cut)
+    )
+    for chunk in encode(events):
+        decoder.feed(chunk)
+    return decoder.close()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "A longer answer\nin two lines."},
+        {"content": None, "tool_calls": CALLS},
+        {"content": "", "tool_calls": CALLS[0], "reasoning": "Let me think."},
+        {"content": [{"type": "text", "text": "parts"}]},
+        {"content": "x", "function_call": {"name": "f", "arguments": "{}"}},
+        {"content": None, "tool_calls": [{**CALLS[0], "function": {"name": "f", "arguments": {"a": 1}}}]},
+    ],
+)
+def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
+    given = completion(**message)
+    turn = sent(events_of(given, random.Random(1), with_usage=True))
+    whole = decode_answer(json.dumps(given).encode())
+    assert (turn.message, turn.usage, turn.findings) == (whole.message, whole.usage, whole.findings)
+
+
+@pytest.mark.parametrize(
+    ("drift", "finding"),
+    [
+        ("index_missing", "stream_index_missing"),
+        ("index_always_zero", "stream_index_reused"),
+        ("cut_inside_arguments", "stream_cut"),
+        ("done_missing", "stream_done_missing"),
+        ("usage_missing", "stream_usage_missing"),
+    ],
+)
+def test_a_drift_of_streams_is_found(drift: str, finding: str) -> None:
+    events = events_of(completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
+    STREAM_DRIFTS[drift](events)
+    turn = sent(events)
+    assert finding in [one.code for one in turn.findings]
+    assert turn.cut == (drift == "cut_inside_arguments")
+
+
+def test_usage_is_sent_to_those_who_asked_for_it() -> None:
+    events = events_of(completion(content="x"), random.Random(1), with_usage=False)
+    assert sent(events).usage is None

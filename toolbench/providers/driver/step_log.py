@@ -1,0 +1,86 @@
+"""Writing down what the driver did, numbered and timed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from toolbench.engine.events import ExchangeError, Request, ToolResult
+from toolbench.engine.messages import Message, Turn
+from toolbench.engine.values import light
+from toolbench.providers.driver.step_records import ExchangeStep, Recorder, ToolStep
+from toolbench.providers.http.exchange import Exchange
+
+
+@light(frozen=True, slots=True)
+class Attempt:
+    """One try at a request: its number from 1, when it began, what was waited before it, and the code that it
+    follows. Times in milliseconds, `started_ms` from the trial's start."""
+
+    request: Request
+    number: int
+    started_ms: float
+    backoff_ms: float = 0.0
+    reason: str = ""
+
+
+class StepLog:
+    """Counts the steps of one trial from 1 and its time from now. `clock` gives seconds."""
+
+    def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._start = clock()
+        self._ordinal = 0
+
+    def now_ms(self) -> float:
+        """Milliseconds since the trial's start."""
+        return (self._clock() - self._start) * 1000
+
+    def exchange(
+        self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
+    ) -> Turn | ExchangeError:
+        """Writes down one attempt with all that came back, what it was read as, and of an answer that broke off the
+        message as far as it came. Returns what it was read as, masked: nothing else of an answer may go on."""
+        body, masker = exchange.request_body, exchange.line.masker
+        parsed, partial = read, partial or {}
+        read, partial = masker.mask_value((read, partial))
+        self._recorder.record(
+            ExchangeStep(
+                ordinal=self._next(),
+                turn=attempt.request.turn,
+                attempt=attempt.number,
+                url=exchange.line.shown_url,
+                request=attempt.request if body is attempt.request.body else replace(attempt.request, body=body),
+                request_body=body,
+                request_headers=exchange.line.shown_headers,
+                status=exchange.status,
+                response_headers=exchange.response_headers,
+                response_body=exchange.body,
+                body_bytes=exchange.body_bytes,
+                body_cut=exchange.cut,
+                masked=exchange.masked or read is not parsed,
+                started_ms=attempt.started_ms,
+                first_byte_ms=_since_start(exchange, exchange.first_byte),
+                first_token_ms=_since_start(exchange, exchange.first_token),
+                first_call_ms=_since_start(exchange, exchange.first_call),
+                duration_ms=(exchange.ended - exchange.started) * 1000,
+                backoff_ms=attempt.backoff_ms,
+                retry_reason=attempt.reason,
+                error=read if isinstance(read, ExchangeError) else None,
+                turn_read=read if isinstance(read, Turn) else None,
+                chunks=tuple(exchange.chunks),
+                partial=partial,
+            )
+        )
+        return read
+
+    def tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
+        """Writes down one call with what became of it; a call that never ran took no time."""
+        self._recorder.record(ToolStep(self._next(), turn, started_ms, result.duration_ms, result))
+
+    def _next(self) -> int:
+        self._ordinal += 1
+        return self._ordinal
+
+
+def _since_start(exchange: Exchange, moment: float | None) -> float | None:
+    return None if moment is None else (moment - exchange.started) * 1000

@@ -1,0 +1,171 @@
+"""What a failed exchange is called: one closed table, kept as data, and the one function that reads an answer by it."""
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+
+import httpx
+
+from toolbench.engine.events import ExchangeError
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.http.aiohttp_transport import Disconnected, NameNotFound, TlsFailed
+from toolbench.providers.http.error_body import UpstreamError, answer_begun, holds_event, parse_json, read_error
+
+MESSAGE_LENGTH = 2000
+_LIKE_AN_ANSWER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
+
+_CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
+    (NameNotFound, "dns"),
+    (TlsFailed, "tls"),
+    (httpx.ConnectTimeout, "connect_timeout"),
+    (httpx.PoolTimeout, "connect_timeout"),
+    (httpx.ConnectError, "connection_refused"),
+    (httpx.TimeoutException, "read_timeout"),
+    (Disconnected, "disconnected"),
+    (httpx.NetworkError, "connection_reset"),
+    (httpx.UnsupportedProtocol, "not_sendable"),
+    (httpx.LocalProtocolError, "not_sendable"),
+    (httpx.DecodingError, "encoding_unreadable"),
+    (httpx.HTTPError, "not_http"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """One way to fail. `kind` is the table's class: network, garbage, server, limit, access, rejected, model, content
+    or ours."""
+
+    code: str
+    kind: str
+    infrastructure: bool
+    retryable: bool
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TextRule:
+    code: str
+    statuses: frozenset[int]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    rows: Mapping[str, OutcomeRow]
+    by_text: tuple[_TextRule, ...]
+    by_status: Mapping[int, str]
+    by_hundred: Mapping[int, str]
+    status_of_word: tuple[tuple[str, int], ...]
+
+
+@functools.cache
+def _table() -> _Table:
+    data = json.loads(resources.files("toolbench.providers").joinpath("data/outcomes.json").read_text("utf-8"))
+    rows = {
+        row["code"]: OutcomeRow(
+            row["code"], row["class"], row["infrastructure"], row["retryable"], row["sentence"], row["remedy"]
+        )
+        for row in data["rows"]
+    }
+    return _Table(
+        rows=rows,
+        by_text=tuple(_TextRule(r["code"], frozenset(r["statuses"]), tuple(r["any"])) for r in data["by_text"]),
+        by_status={int(status): code for status, code in data["by_status"].items()},
+        by_hundred={int(hundred): code for hundred, code in data["by_hundred"].items()},
+        status_of_word=tuple((word, status) for word, status in data["status_of_word"]),
+    )
+
+
+def outcome_row(code: str) -> OutcomeRow:
+    """The row of this code. Raises KeyError for a code that the table does not have."""
+    return _table().rows[code]
+
+
+def failure(code: str, message: str = "", *, status: int | None = None, hint: str = "") -> ExchangeError:
+    """An error of this code, with the table's properties; without a message the table's sentence stands in."""
+    row = outcome_row(code)
+    return ExchangeError(
+        code=code,
+        message=message[:MESSAGE_LENGTH] or row.sentence,
+        status=status,
+        infrastructure=row.infrastructure,
+        retryable=row.retryable,
+        tool_support=code == "tools_unsupported",
+        hint=hint[:MESSAGE_LENGTH],
+    )
+
+
+def classify(
+    *,
+    status: int | None,
+    headers: JsonObject,
+    body: bytes,
+    exception: Exception | None = None,
+) -> ExchangeError | None:
+    """What went wrong, or None for a success that holds no error. `headers` have lower-case names, `body` is without
+    content coding, as far as it came before the exception. Whether a good-looking body is an answer is for its reader
+    to say: see `classify_unread`."""
+    if exception is not None and (status is None or status < 300):
+        return _of_exception(exception, status, body)
+    if status is None:
+        return failure("not_http")
+    if 300 <= status < 400:
+        return failure("redirect_refused", f"Redirect to {headers.get('location', 'nowhere')} refused.", status=status)
+    if status >= 400:
+        return _of_error(read_error(body, must_be=True), status, status)
+    return _of_success(status, body)
+
+
+def classify_unread(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
+    """A success whose body could not be read as an answer: garbage is infrastructure, an odd JSON object or an odd
+    stream is not."""
+    if isinstance(parse_json(body), dict) or holds_event(body):
+        return failure("malformed_answer", reason, status=status)
+    start = body[:200].decode("utf-8", "replace").strip()
+    return failure("not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status)
+
+
+def _of_exception(exception: Exception, status: int | None, body: bytes) -> ExchangeError:
+    code = next((code for kind, code in _CODES_OF_EXCEPTIONS if isinstance(exception, kind)), "not_http")
+    if code != "encoding_unreadable" and answer_begun(body):
+        code = "answer_cut"
+    return failure(code, str(exception), status=status)
+
+
+def _of_success(status: int, body: bytes) -> ExchangeError | None:
+    if b'"error"' in body:
+        error = read_error(body, must_be=False)
+        if error is not None:
+            if error.after_output and not error.refuses_call:
+                return failure("answer_cut", error.message, status=status, hint=error.hint)
+            return _of_error(error, _status_inside(error) or status, status)
+    if _LIKE_AN_ANSWER.match(body):
+        return None
+    return classify_unread(status, body)
+
+
+def _of_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
+    """`meant` is the status that the error speaks of, `status` the one on the wire. An error that speaks of none, in a
+    success, is known by its words alone."""
+    table = _table()
+    text = error.text if error else ""
+    fitting = (rule for rule in table.by_text if meant in rule.statuses or meant < 400)
+    code = next((rule.code for rule in fitting if any(word in text for word in rule.words)), None)
+    code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
+    if error is None:
+        return failure(code, status=status)
+    return replace(
+        failure(code, error.message, status=status, hint=error.hint), generation=error.generation, named=error.named
+    )
+
+
+def _status_inside(error: UpstreamError) -> int | None:
+    """The HTTP status that an error object names by its code, or by a word in its code or type."""
+    if error.code.isdigit() and 400 <= int(error.code) <= 599:
+        return int(error.code)
+    words = f"{error.code} {error.kind}".lower()
+    return next((status for word, status in _table().status_of_word if word in words), None)

@@ -1,0 +1,81 @@
+"""llama.cpp's own OpenAI-compatible server, in this process, on one GGUF file.
+
+It has no stop of its own: it lives as long as the process, which is why every local model has a process to itself.
+"""
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolbench.providers.ready_line import CannotStart
+
+try:
+    import xllamacpp
+except ImportError as missing:  # no wheel for this platform, or the system lacks libgomp
+    xllamacpp = None
+    WHY_MISSING = str(missing)
+
+SLOTS = 2
+CONTEXT_PER_SLOT = 4096  # tokens; llama.cpp shares its context among the slots
+TOOLS_TEMPLATE = Path(__file__).with_name("tools.jinja")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`template` is own (the one inside the GGUF) or tools (ours); `port` 0 takes a free one."""
+
+    weights: Path
+    model: str
+    template: str
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A running server. `server` must be kept: letting it go stops the answers."""
+
+    url: str
+    key: str
+    server: Any
+
+
+def serve(launch: Launch) -> Serving:
+    """Loads the model and serves it; returns when it answers, seconds later. Raises CannotStart with one sentence."""
+    if xllamacpp is None:
+        raise CannotStart(_missing_sentence(WHY_MISSING))
+    key = f"local-{secrets.token_urlsafe(24)}"
+    try:
+        server = xllamacpp.Server(_parameters(launch, key))
+    except RuntimeError as error:
+        raise CannotStart(
+            f"llama.cpp could not load {launch.weights.name} with the template '{launch.template}': {error}."
+        ) from error
+    return Serving(url=str(server.listening_address).rstrip("/"), key=key, server=server)
+
+
+def _parameters(launch: Launch, key: str) -> Any:
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(launch.weights)
+    parameters.model_alias = {launch.model}  # without it /v1/models shows the file's path
+    parameters.port = launch.port
+    parameters.n_parallel = SLOTS
+    parameters.n_ctx = SLOTS * CONTEXT_PER_SLOT
+    parameters.cache_ram_mib = 0  # else memory grows by hundreds of megabytes
+    parameters.verbosity = -1
+    parameters.ui = False
+    parameters.api_keys = [key]
+    threads = max(1, (os.cpu_count() or 2) - 1)  # with every core taken, one waits for the other and both are slow
+    parameters.cpuparams.n_threads = threads
+    parameters.cpuparams_batch.n_threads = threads
+    parameters.use_jinja = True
+    if launch.template == "tools":
+        parameters.chat_template = TOOLS_TEMPLATE.read_text(encoding="utf-8")
+    return parameters
+
+
+def _missing_sentence(why: str) -> str:
+    if "libgomp" in why:
+        return "The local model needs the system library libgomp: install it (Debian: apt-get install libgomp1)."
+    return f"The local model cannot run on this machine ({why}); everything else works without it."

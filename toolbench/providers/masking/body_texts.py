@@ -1,0 +1,268 @@
+"""The texts of a JSON body or of a stream of events, each with where it stands in the bytes.
+
+A text may come in parts: over the events of a stream, over the parts of one message. Parts that belong together have
+the same path, or the same field name one after the other. No body is refused: what is not JSON has its quoted texts
+all the same."""
+
+import json
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolbench.providers.masking.spellings import Span
+
+_DATA_LINE = re.compile(rb"(?:\A\s*|[\r\n])(?:data|error):[ \t]*([^\r\n]*)")
+_LINE = re.compile(rb"[^\r\n]+")
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]|-?[0-9][0-9.eE+-]*+', re.DOTALL)
+_BEGINNINGS = (b"{", b"[")
+_BOM = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
+_SEPARATOR = b"\0\n"  # no secret that HTTP can send holds it
+_MAX_DEPTH = 128  # what is nested deeper counts as one level
+_LONGEST_NAME = 80  # bytes of a key or an id that tells texts apart
+
+
+def joined_parts(data: bytes) -> bytes | None:
+    """Return the texts that came in more than one part, joined and decoded, one a line; None where `data` is not what
+    can be read quickly, so that `texts_of` has to be asked."""
+    parts = _Parts()
+    try:
+        parts.take_all(_documents(data))
+    except (ValueError, RecursionError):
+        return None
+    return parts.joined().encode("utf-8", "surrogatepass")
+
+
+def _documents(data: bytes) -> Sequence[Any]:
+    """Return the values of a body. Raises ValueError or RecursionError for what is not JSON."""
+    whole = data.removeprefix(_BOM).lstrip()
+    if whole[:1] in _BEGINNINGS:
+        return (json.loads(whole),)
+    lines = [line for line in _DATA_LINE.findall(data.removeprefix(_BOM)) if line and line.rstrip() != _DONE]
+    values: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+    return values
+
+
+class _Place:
+    """A place in the values of a body. `texts` came there, `named` came under its field name anywhere."""
+
+    __slots__ = ("inner", "named", "texts")
+
+    def __init__(self, named: list[str]) -> None:
+        self.texts: list[str] = []
+        self.named = named
+        self.inner: dict[object, _Place] = {}
+
+
+class _Parts:
+    """Texts by path and by field name."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, list[str]] = {}
+        self._places: list[_Place] = []
+        self._root = self._new("")
+
+    def _new(self, name: str) -> _Place:
+        place = _Place(self._named.setdefault(name, []))
+        self._places.append(place)
+        return place
+
+    def take_all(self, documents: Iterable[Any]) -> None:
+        """Take the texts of these values in."""
+        for document in documents:
+            if type(document) is dict:
+                index = document.get("index")
+                self._object(document, self._root if index is None else self._labelled(self._root, index, ""))
+            else:
+                self._list((document,), self._root, "")
+
+    def _labelled(self, place: _Place, label: object, name: str) -> _Place:
+        label = label if isinstance(label, (int, str)) else ""
+        return place.inner.get(label) or place.inner.setdefault(label, self._new(name))
+
+    def _object(self, value: dict[str, Any], place: _Place) -> None:
+        inner = place.inner
+        for key, item in value.items():
+            kind = type(item)
+            if kind is str:
+                at = inner.get((key,)) or inner.setdefault((key,), self._new(key))
+                at.texts.append(item)
+                at.named.append(item)
+            elif item and (kind is dict or kind is list):
+                at = inner.get((key,)) or inner.setdefault((key,), self._new(key))
+                if kind is list:
+                    self._list(item, at, key)
+                else:
+                    index = item.get("index")
+                    self._object(item, at if index is None else self._labelled(at, index, key))
+
+    def _list(self, items: Sequence[Any], place: _Place, name: str) -> None:
+        for item in items:
+            kind = type(item)
+            if kind is dict:
+                self._object(item, self._labelled(place, item.get("index", item.get("id", "")), name))
+            elif kind is list:
+                self._list(item, place, name)
+            elif kind is str:
+                place.texts.append(item)
+                place.named.append(item)
+
+    def joined(self) -> str:
+        """Return the texts of more than one part, one a line."""
+        groups = {id(group): group for place in self._places for group in (place.texts, place.named)}
+        return "\n".join("".join(group) for group in groups.values() if len(group) > 1)
+
+
+@dataclass(slots=True, eq=False)
+class _Container:
+    """An object or a list that a scan is in. `key` is the one that was read last, in a list its own."""
+
+    parent: "_Container | None" = None
+    within: str = ""  # the key of the parent under which it stands
+    is_list: bool = False
+    key: str = ""
+    depth: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def path(self) -> tuple[str, ...]:
+        """Return the path of its texts; to be asked once the container was read."""
+        steps: list[str] = []
+        at: _Container | None = self
+        while at is not None:
+            in_list = at.parent is not None and at.parent.is_list
+            steps += (at.labels.get("index") or (at.labels.get("id", "") if in_list else ""), at.within)
+            at = at.parent
+        return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of a body in one row: `joined` with a separator after each, `parts` with their spans in the body, and
+    `begins` with where each part begins in `joined`. `numbers` are spans in the body."""
+
+    joined: bytes
+    parts: tuple[Span, ...]
+    begins: tuple[int, ...]
+    numbers: tuple[Span, ...]
+
+    def sources(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """Yield the spans of the body that spans of `joined` cover."""
+        for start, end in spans:
+            place = max(0, bisect_right(self.begins, start) - 1)
+            while place < len(self.parts) and self.begins[place] < end:
+                first, last = self.parts[place]
+                offset = first - self.begins[place]
+                covered = max(first, start + offset), min(last, end + offset)
+                if covered[0] < covered[1]:
+                    yield covered
+                place += 1
+
+
+def texts_of(data: bytes) -> Texts:
+    """Return every text of `data`, object keys included, with where its parts stand."""
+    scan = _Scan(data)
+    whole = data.removeprefix(_BOM).lstrip()[:1] in _BEGINNINGS
+    if whole and not _DATA_LINE.search(data):
+        scan.read(0, len(data))
+    else:
+        for line in _LINE.finditer(data):
+            scan.line(*line.span())
+    return scan.texts()
+
+
+class _Scan:
+    """A scan over the tokens of JSON that may be broken."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = _Container()
+        self._too_deep = 0
+        self._texts: list[tuple[_Container, str, Span]] = []
+        self._keys: list[Span] = []
+        self._numbers: list[Span] = []
+
+    def line(self, start: int, end: int) -> None:
+        """Read one line of a stream. An event that begins with an object or a list begins anew."""
+        name, colon, value = self._data[start:end].removeprefix(_BOM).partition(b":")
+        if colon and name.strip() in (b"data", b"error"):
+            start = end - len(value)
+            if value.lstrip()[:1] in _BEGINNINGS:
+                self._at, self._too_deep = _Container(), 0
+        self.read(start, end)
+
+    def read(self, start: int, end: int) -> None:
+        """Read the tokens between `start` and `end`."""
+        tokens = _TOKEN.finditer(self._data, start, end)
+        token = next(tokens, None)
+        while token is not None:
+            follows = next(tokens, None)
+            sign = self._data[token.start() : token.start() + 1]
+            if sign == b'"':
+                self._text(token.span(), is_key=follows is not None and follows.group() == b":")
+            elif sign in b"{[":
+                self._enter(is_list=sign == b"[")
+            elif sign in b"}]":
+                self._leave()
+            elif sign not in b",:":
+                self._number(token.span())
+            token = follows
+
+    def _enter(self, *, is_list: bool) -> None:
+        at = self._at
+        if at.depth == _MAX_DEPTH:
+            self._too_deep += 1
+            return
+        self._at = _Container(at, at.key, is_list, at.key if is_list else "", at.depth + 1)
+
+    def _leave(self) -> None:
+        if self._too_deep:
+            self._too_deep -= 1
+        else:
+            self._at = self._at.parent or self._at
+
+    def _text(self, span: Span, *, is_key: bool) -> None:
+        start, end = span[0] + 1, span[1]
+        if end > start and self._data[end - 1 : end] == b'"':
+            end -= 1
+        text = self._data[start:end].decode("utf-8", "replace") if end - start <= _LONGEST_NAME else ""
+        if is_key:
+            self._at.key = text
+            self._keys.append((start, end))
+            return
+        if self._at.key == "id":
+            self._at.labels.setdefault("id", text)
+        self._texts.append((self._at, self._at.key, (start, end)))
+
+    def _number(self, span: Span) -> None:
+        self._numbers.append(span)
+        if self._at.key == "index":
+            self._at.labels["index"] = self._data[slice(*span)].decode()
+
+    def texts(self) -> Texts:
+        """Return what was read: each text by its path and, with all of its name, once more."""
+        by_path: defaultdict[tuple[tuple[str, ...], str], list[Span]] = defaultdict(list)
+        by_name: defaultdict[str, list[Span]] = defaultdict(list)
+        paths: dict[int, tuple[str, ...]] = {}
+        for container, name, span in self._texts:
+            path = paths.get(id(container)) or paths.setdefault(id(container), container.path())
+            by_path[path, name].append(span)
+            by_name[name].append(span)
+        return self._in_a_row((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
+
+    def _in_a_row(self, groups: Iterable[Sequence[Span]]) -> Texts:
+        pieces: list[bytes] = []
+        parts: list[Span] = []
+        begins: list[int] = []
+        size = 0
+        for group in groups:
+            for start, end in group:
+                pieces.append(self._data[start:end])
+                parts.append((start, end))
+                begins.append(size)
+                size += end - start
+            pieces.append(_SEPARATOR)
+            size += len(_SEPARATOR)
+        return Texts(b"".join(pieces), tuple(parts), tuple(begins), tuple(self._numbers))

@@ -1,0 +1,134 @@
+"""Overwriting known secrets before anything is kept, with as many bytes as they had."""
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.masking.body_texts import joined_parts, texts_of
+from toolbench.providers.masking.spellings import SHORTEST_SECRET, Spellings, overwrite
+from toolbench.providers.masking.url_keys import secrets_in_url
+from toolbench.providers.masking.values import texts_in, with_texts
+
+Value = TypeVar("Value")
+
+_SECRET_HEADER = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
+# Extra headers that say who asks and in what form; every other one may be a key, whatever its name.
+_OPEN_HEADERS = re.compile(
+    r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
+    r"|openai-organization|openai-project|referer|user-agent|x-title",
+    re.IGNORECASE,
+)
+
+
+class Masker:
+    """Knows the secrets of one endpoint, each in every spelling of `secret_spellings`. `headers` are the lower-case
+    names of those that carry them."""
+
+    def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
+        self._headers = frozenset(headers)
+        known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._spellings = Spellings(sorted(known))
+        self._lowered = sorted({secret.lower() for secret in known}, key=len, reverse=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._spellings)
+
+    def mask(self, data: bytes) -> bytes:
+        """Return `data` itself when it holds no secret, else a copy of the same length."""
+        if not self._spellings.hides_in(data):
+            return data
+        return overwrite(data, self._spellings.spans(data))
+
+    def mask_body(self, data: bytes, *, parts: bool = True) -> bytes:
+        """Mask a body so that JSON stays JSON and a stream keeps its events. With `parts`, also a secret that came in
+        parts: over the events of a stream, over the texts of one field."""
+        if not self._spellings or not (self._spellings.hides_in(data) or (parts and self._comes_in_parts(data))):
+            return data
+        texts = texts_of(data)
+        masked = overwrite(data, texts.sources(self._spellings.spans(texts.joined)))
+        digits = [number for number in texts.numbers if self._spellings.hides_in(data[slice(*number)])]
+        return self.mask(overwrite(masked, digits, b"1"))
+
+    def _comes_in_parts(self, data: bytes) -> bool:
+        joined = joined_parts(data)
+        return self._spellings.hides_in(texts_of(data).joined if joined is None else joined)
+
+    def mask_text(self, text: str) -> str:
+        return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def mask_value(self, value: Value) -> Value:
+        """Return `value` itself when no text in it holds a secret, else a copy: of JSON, or of what was parsed."""
+        if not self._spellings or not self._spellings.hides_in(texts_in(value).encode("utf-8", "surrogatepass")):
+            return value
+        return with_texts(value, self.mask_text)
+
+    def split_at_secret(self, text: str) -> tuple[str, str]:
+        """Return the masked text in two: what may be shown, and an end with which a secret may begin."""
+        encoded = self.mask_text(text).encode("utf-8", "surrogatepass")
+        at = self._spellings.begins_at(encoded)
+        return encoded[:at].decode("utf-8", "surrogatepass"), encoded[at:].decode("utf-8", "surrogatepass")
+
+    def mask_headers(self, headers: JsonObject) -> JsonObject:
+        """A copy in which headers that carry secrets are overwritten whole: those of this endpoint, and what a name
+        gives away."""
+        texts = {name: str(value) for name, value in headers.items()}
+        together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
+        clean = self.mask(together) is together
+        return {
+            self._name(name): "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
+            for name, text in texts.items()
+        }
+
+    def _name(self, name: str) -> str:
+        """Return a header's name with secrets overwritten; they are in lower case, as names are."""
+        for secret in self._lowered:
+            name = name.replace(secret, "*" * len(secret))
+        return name
+
+    def _is_secret(self, name: str) -> bool:
+        return name.lower() in self._headers or _named_secret(name)
+
+
+def is_open(name: str) -> bool:
+    """Whether a header of this name is known to carry no secret when a person adds it."""
+    return _OPEN_HEADERS.fullmatch(name.strip()) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _named_secret(name: str) -> bool:
+    return _SECRET_HEADER.search(name) is not None
+
+
+class _InUse:
+    """All secrets that this process has made a masker for."""
+
+    def __init__(self) -> None:
+        self._secrets: frozenset[str] = frozenset()
+        self.masker = Masker(())
+
+    def add(self, secrets: frozenset[str]) -> None:
+        if not secrets <= self._secrets:
+            self._secrets |= secrets
+            self.masker = Masker(self._secrets)
+
+
+_in_use = _InUse()
+
+
+def mask_in_use(text: str) -> str:
+    """Mask every secret that `masker_for` was given in this process, for texts such as log records that belong to no
+    endpoint."""
+    return _in_use.masker.mask_text(text)
+
+
+def masker_for(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
+    """Return the masker for an endpoint: for its key, for its extra headers but those known to be no secret, and for
+    the secrets in its addresses."""
+    secret = {name.lower(): value for name, value in headers if not is_open(name)}
+    credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
+    in_addresses = [text for address in addresses for text in secrets_in_url(address)]
+    secrets = frozenset((key, *secret.values(), *credentials, *in_addresses))
+    _in_use.add(secrets)
+    return Masker(secrets, secret)

@@ -1,0 +1,51 @@
+"""Masks the pieces of a streamed answer for those who listen while it comes.
+
+A piece that may be the beginning of a secret is held back until the next one shows whether it is: so a listener never
+receives a whole secret, whatever the pieces, and never waits longer than a secret is."""
+
+from collections.abc import Iterator
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.masking.secrets import Masker
+
+Channel = tuple[str, int | None]  # the kind of text, and of arguments the place of the call
+
+_TEXTS = ("text", "reasoning")
+
+
+class LiveMasker:
+    """Takes the data of `llm_delta` events of one attempt."""
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._held: dict[Channel, str] = {}
+        self._names: dict[int | None, str] = {}
+
+    def mask(self, data: JsonObject) -> JsonObject:
+        """Return the event's data with what may be shown now."""
+        call = data.get("call")
+        if call is None:
+            return {**data, **{kind: self._shown((kind, None), data[kind]) for kind in _TEXTS}}
+        name, _ = self._masker.split_at_secret(data["name"])
+        arguments = self._shown(("arguments", call), data["arguments"], final=bool(data["closed"]))
+        self._names[call] = name
+        return {**data, "name": name, "arguments": arguments}
+
+    def rest(self) -> Iterator[JsonObject]:
+        """Yield what is still held back, as data of further events; to be asked when the attempt is over."""
+        held, self._held = self._held, {}
+        for (kind, call), text in held.items():
+            if kind == "arguments":
+                yield {"call": call, "name": self._names[call], "arguments": text, "closed": False}
+            else:
+                yield {**dict.fromkeys(_TEXTS, ""), kind: text}
+
+    def _shown(self, channel: Channel, text: str, *, final: bool = False) -> str:
+        if not text:
+            return ""
+        shown, held = self._masker.split_at_secret(self._held.pop(channel, "") + text)
+        if final:
+            return shown + held
+        if held:
+            self._held[channel] = held
+        return shown

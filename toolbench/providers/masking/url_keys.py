@@ -1,0 +1,115 @@
+"""Keys inside addresses: found, so that no base URL that holds one is taken, and masked where one is stored already.
+
+A part of a path looks like a key when one of these holds, after percent-decoding:
+
+- it contains a known secret of at least eight characters, in any case of letters;
+- it begins with `sk-` or `sk_` (also inside, after a separator) and eight more characters follow, or with another
+  vendor's prefix (`_VENDORS`) and at least 16 letters and digits follow;
+- it is a run of at least 20 letters and digits that has capitals, small letters and digits, and at least two in five
+  neighbours are of different kinds; or one of at least 32, with `-` and `_` left out, of which at least half are;
+- it is a run of more than 40 letters and digits that has both;
+- it holds four stars: it was masked.
+
+So account ids of 32 hexadecimal digits, UUIDs, commit hashes, names of deployments and models, projects and regions
+pass. So does a key of that shape, unless it is known: such a key cannot be told from an account id.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote, urlsplit
+
+from toolbench.providers.masking.spellings import SHORTEST_SECRET
+
+LONGEST_ID = 40  # hexadecimal digits of a SHA-1
+CHANGES, CHANGES_WITH_DASHES = 0.4, 0.5  # of neighbours; 0.62 of random ones differ, a third in words written together
+_VENDORS = re.compile(
+    r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
+    r"|rk_live_|gh[pousr]_|github_pat_|glpat-|esecret_|dapi|ya29\.|eyJ)[A-Za-z0-9]{16})"
+)
+_RUN = re.compile(r"[A-Za-z0-9]{20,}")
+_DASHED = re.compile(r"[A-Za-z0-9_\-]{32,}")
+
+
+def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the parts of an address or path that look like keys, as they are written there; () for none."""
+    path = _path(address)
+    parts = (part for part in re.split(r"[/;,=&:]", path) if part)
+    secrets = [secret.casefold() for secret in known if len(secret) >= SHORTEST_SECRET]
+    found = [part for part in parts if looks_like_key(part) or _holds(part, secrets)]
+    if not found and _holds(address, secrets):  # it has a separator of its own, or stands in the host's name
+        found = [address]
+    return tuple(dict.fromkeys(found))
+
+
+def looks_like_key(part: str) -> bool:
+    """Return whether a part of a path has the shape of a key, as this module says above."""
+    return any(
+        _VENDORS.search(text)
+        or any(_is_long(run) or _is_random(run, CHANGES) for run in _RUN.findall(text))
+        or any(
+            _is_random(re.sub("[-_]", "", run), CHANGES_WITH_DASHES)
+            for run in _DASHED.findall(text)
+            if "-" in run or "_" in run
+        )
+        for text in _readings(part)
+    )
+
+
+def mask_address(address: str, known: Iterable[str] = ()) -> str:
+    """Return the address with user name, password, query, fragment and whatever looks like a key as stars."""
+    bare, mark, hidden = _halves(address, "[?#]")
+    scheme, colon, rest = bare.rpartition("://")
+    host, slash, path = _halves(rest, "/")
+    user, at, name = host.rpartition("@")
+    shown = f"{scheme}{colon}{'*' * len(user)}{at}{name}{slash}{path}"
+    for part in find_keys(shown, known):
+        shown = shown.replace(part, "*" * len(part))
+    return f"{shown}{mark}{'*' * len(hidden)}"
+
+
+def secrets_in_url(url: str) -> tuple[str, ...]:
+    """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
+    values of its query, and the parts of its path that look like keys."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ()
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    written = [user, password, *(pair.partition("=")[2] for pair in parts.query.split("&")), *find_keys(parts.path)]
+    return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
+
+
+def _halves(text: str, separator: str) -> tuple[str, str, str]:
+    """Return what stands before the first match of a pattern, the match, and what follows."""
+    match = re.search(separator, text)
+    return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
+
+
+def _path(address: str) -> str:
+    scheme, _, rest = address.rpartition("://")
+    return _halves(rest, "[/?#]")[2] if scheme else rest
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Return the text as it is and as it reads after each round of percent-decoding."""
+    yield text
+    for _ in range(4):
+        decoded = unquote(text)
+        if decoded == text:
+            return
+        yield (text := decoded)
+
+
+def _holds(text: str, secrets: Iterable[str]) -> bool:
+    return any(secret in reading.casefold() for reading in _readings(text) for secret in secrets)
+
+
+def _is_long(run: str) -> bool:
+    return len(run) > LONGEST_ID and not run.isalpha() and not run.isdigit()
+
+
+def _is_random(run: str, least: float) -> bool:
+    kinds = [0 if character.isdigit() else 1 if character.isupper() else 2 for character in run]
+    changes = sum(one != other for one, other in itertools.pairwise(kinds))
+    return len(set(kinds)) == 3 and changes >= least * (len(run) - 1)

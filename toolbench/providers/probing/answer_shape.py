@@ -1,0 +1,117 @@
+"""The shapes in which calls came, read from the bytes of an answer before anything of ours touched them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.wires.anthropic.answers import chat_message
+from toolbench.providers.driver.step_records import ExchangeStep
+from toolbench.providers.http.error_body import parse_json
+from toolbench.providers.probing.check_result import ProbeCheck
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+LEGACY, OBJECT, LIST = "function_call", "object", "list"
+_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # the worst first
+
+
+def raw_message(step: ExchangeStep) -> Message:
+    """The first choice's message as it came, of a Messages answer the message that it stands for; {} where the body
+    has none."""
+    payload = parse_json(step.response_body)
+    if isinstance(payload, dict) and isinstance(payload.get("content"), list):
+        return chat_message(payload, payload["content"])
+    choices = payload.get("choices") if isinstance(payload, dict) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
+    """Return where calls stand and what their arguments are, over all answers that call.
+
+    One structured call that came back shows that tools are taken, whatever an earlier check concluded without one."""
+    calling = [(step.ordinal, message) for step in exchanges if _calls(message := raw_message(step))]
+    numbers = tuple(number for number, _ in calling)
+    if not calling:
+        return ProbeCheck("shape", "unknown", "Could not be told: no answer had a call in its own field.")
+    places = {_place(message) for _, message in calling}
+    arguments = {_kind(function.get("arguments")) for _, message in calling for function in _functions(message)}
+    place = next((odd for odd in (LEGACY, OBJECT) if odd in places), LIST)
+    kind = next((fault for fault in _FAULTS if fault in arguments), "text")
+    learned: JsonObject = {
+        "supports_tool_use": True,
+        "tools_field": "accepted",
+        "calls_shape": place,
+        "arguments_shape": kind,
+    }
+    if place == LIST and kind == "text":
+        said = "Calls are a list and their arguments a JSON text."
+        return ProbeCheck("shape", "passed", said, learned, numbers)
+    said = f"Calls stand in {_WHERE[place]}; their arguments are {_WHAT[kind]}."
+    return ProbeCheck("shape", "failed", said, learned, numbers)
+
+
+_WHERE = {LIST: "a list", OBJECT: "one object instead of a list", LEGACY: "the old field function_call"}
+_WHAT = {
+    "text": "a JSON text",
+    "object": "an object instead of a text",
+    "blank": "blank instead of an empty object",
+    "twice_encoded": "encoded twice",
+    "unreadable": "no readable JSON",
+}
+
+
+def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
+    """Whether calls can be told apart by their ids, over all answers that call."""
+    found = [(step.ordinal, call.get("id")) for step in exchanges for call in _calls(raw_message(step))]
+    ids = [one for _, one in found]
+    numbers = tuple(dict.fromkeys(number for number, _ in found))
+    if not ids:
+        return ProbeCheck("ids", "unknown", "Could not be told: no answer had a call in its own field.")
+    if any(not isinstance(one, str) or not one.strip() for one in ids):
+        return ProbeCheck("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
+    if len(set(ids)) < len(ids):
+        return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)
+    if len(ids) == 1:
+        return ProbeCheck(
+            "ids", "unknown", "The one call had an id; whether two differ could not be told.", {}, numbers
+        )
+    return ProbeCheck("ids", "passed", f"{len(ids)} calls, {len(ids)} ids.", {"ids": "unique"}, numbers)
+
+
+def reasoning_field(message: Message) -> str:
+    """Where the answer's reasoning stands: a field's name, `tags`, or "" for none."""
+    found = next((name for name in REASONING if message.get(name)), "")
+    content = message.get("content")
+    return found or ("tags" if isinstance(content, str) and "<think>" in content else "")
+
+
+def _calls(message: Message) -> list[JsonObject]:
+    calls = message.get("tool_calls")
+    listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
+    legacy = message.get("function_call")
+    if not listed and isinstance(legacy, dict):
+        return [{"id": "legacy", "function": legacy}]
+    return [call for call in listed if isinstance(call, dict)]
+
+
+def _place(message: Message) -> str:
+    if isinstance(message.get("tool_calls"), dict):
+        return OBJECT
+    return LIST if message.get("tool_calls") else LEGACY
+
+
+def _functions(message: Message) -> list[JsonObject]:
+    functions = (call.get("function") for call in _calls(message))
+    return [function for function in functions if isinstance(function, dict)]
+
+
+def _kind(arguments: Any) -> str:
+    if isinstance(arguments, dict | list):
+        return "object"
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return "blank"
+    value = parse_json(arguments) if isinstance(arguments, str) else None
+    if isinstance(value, dict):
+        return "text"
+    return "twice_encoded" if isinstance(value, str) and isinstance(parse_json(value), dict) else "unreadable"

@@ -1,0 +1,49 @@
+"""Under which name an endpoint reads how hard to think: found by nonsense, which only he refuses who reads it."""
+
+from collections.abc import Mapping
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.probing.check_result import ProbeCheck, untold
+from toolbench.providers.probing.prober import Prober
+
+ROOM = 2048  # tokens: a budget for thinking is 1024 at least, and stands below the limit
+_ASKED: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
+_BUDGET = (
+    {"thinking": {"type": "enabled", "budget_tokens": "many"}},
+    {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+)
+
+Pair = tuple[JsonObject, JsonObject]  # nonsense, and what makes sense
+_NAMES: Mapping[str, Pair] = {
+    "reasoning_effort": ({"reasoning_effort": "sideways"}, {"reasoning_effort": "low"}),
+    "reasoning.effort": ({"reasoning": {"effort": "sideways"}}, {"reasoning": {"effort": "low"}}),
+    "thinking.budget_tokens": _BUDGET,
+}
+_NAMES_IN_MESSAGES: Mapping[str, Pair] = {
+    "output_config.effort": ({"output_config": {"effort": "sideways"}}, {"output_config": {"effort": "low"}}),
+    "thinking.budget_tokens": _BUDGET,
+}
+
+
+async def check_effort(prober: Prober) -> ProbeCheck:
+    """The first name under which nonsense is refused and sense is taken."""
+    names = _NAMES_IN_MESSAGES if prober.in_messages else _NAMES
+    numbers: tuple[int, ...] = ()
+    passed_over = 0
+    for name, (nonsense, sense) in names.items():
+        odd = await prober.post({"messages": _ASKED, **nonsense, prober.limit_name: ROOM})
+        numbers = (*numbers, odd.number)
+        if odd.error is not None and not odd.refused:
+            return untold("effort", odd.error, numbers)
+        passed_over += odd.error is None
+        if not odd.refused:
+            continue
+        plain = await prober.post({"messages": _ASKED, **sense, prober.limit_name: ROOM})
+        numbers = (*numbers, plain.number)
+        if plain.error is None:
+            said = f"{name} is read: nonsense in it is refused, sense is taken."
+            return ProbeCheck("effort", "passed", said, {"effort_name": name}, numbers)
+    if passed_over:
+        said = "The effort is taken without effect: nonsense passes under every name that is not refused."
+        return ProbeCheck("effort", "failed", said, {"ignores": ["reasoning_effort"]}, numbers)
+    return ProbeCheck("effort", "failed", "The effort is refused under every name.", {}, numbers)

@@ -1,0 +1,253 @@
+"""A provider that says again what was stored. Nothing is sent and no time passes: the one loop and the one driver run
+on a clock that jumps, with answers, failures and stops from a record.
+
+An answer is used again while the model is shown the same. Two requests show the same when they go to the same path and
+their bodies are equal as JSON but for `UNSEEN`, which steer the server and never reach the model. From the first
+request that shows something else on, nobody can know what the model would have said."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from selectors import DefaultSelector, SelectorKey
+from typing import Any, TypeVar, TypeVarTuple
+
+import httpx
+
+from toolbench.engine.events import ExchangeError, StopReason
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.optional_parameters import REFUSALS
+from toolbench.providers.driver.drive import Stopped
+from toolbench.providers.driver.tool_execution import CallTool
+from toolbench.providers.http.aiohttp_transport import Disconnected, NameNotFound, TlsFailed
+from toolbench.providers.http.error_codes import classify
+
+UNSEEN = frozenset({"parallel_tool_calls", "stream", "stream_options", "user", "metadata", "store", "service_tier"})
+PARALLEL = "parallel_tool_calls"
+OURS = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that we ended ourselves
+_BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+_EXCEPTIONS: dict[str, type[httpx.HTTPError]] = {
+    "dns": NameNotFound,
+    "tls": TlsFailed,
+    "connect_timeout": httpx.ConnectTimeout,
+    "connection_refused": httpx.ConnectError,
+    "read_timeout": httpx.ReadTimeout,
+    "disconnected": Disconnected,
+    "connection_reset": httpx.ReadError,
+    "answer_cut": httpx.ReadError,
+    "not_sendable": httpx.LocalProtocolError,
+    "encoding_unreadable": httpx.DecodingError,
+    "not_http": httpx.RemoteProtocolError,
+}
+
+Value = TypeVar("Value")
+Arguments = TypeVarTuple("Arguments")
+
+
+class Unknown(Exception):
+    """What would have happened from here on is not in the record; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExchange:
+    """One attempt as it was kept. `calls` were found in the answer; `masked` says that secrets are overwritten; of a
+    `cut` body only the beginning is there; `left_out` are parameters that the endpoint was known to refuse."""
+
+    url: str
+    request: bytes
+    status: int | None
+    headers: JsonObject
+    body: bytes
+    error: ExchangeError | None
+    chunks: tuple[int, ...] = ()
+    calls: int = 0
+    masked: bool = False
+    cut: bool = False
+    left_out: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One execution of one trial. `stopped` is our own stop that ended it, if one did; `in_tools`: while tools ran.
+    `own_plan` says that it is replayed as it ran: then a cut body is the failure it was."""
+
+    exchanges: tuple[StoredExchange, ...]
+    stopped: StopReason | None = None
+    in_tools: bool = False
+    own_plan: bool = True
+
+
+@dataclass(eq=False, slots=True)
+class RecordedTransport(httpx.AsyncBaseTransport):
+    """Gives one recording's answers in their order, and is the gate that a recorded stop closes. `cancelled` is the
+    trial's. `assumed` gathers the unseen fields in which requests differed."""
+
+    recording: Recording
+    cancelled: asyncio.Event
+    assumed: set[str] = field(default_factory=set)
+    _place: int = 0
+
+    @property
+    def spent(self) -> bool:
+        return self._place == len(self.recording.exchanges)
+
+    async def reserve(self) -> None:
+        """Raises driving.Stopped where the recorded trial was stopped before it could send again."""
+        if self.spent and self.recording.stopped:
+            raise Stopped(self.recording.stopped)
+
+    async def back_off(self, seconds: float) -> None:
+        """What was waited is over."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises Unknown where the record says nothing, and the stored failures of the world."""
+        made = await request.aread()
+        if self.spent:
+            raise Unknown("no further answer is stored")
+        stored = self.recording.exchanges[self._place]
+        self._compare(stored, request.url.path, made)
+        self._place += 1
+        if stored.error and stored.error.code in OURS:
+            await self._stop(StopReason(stored.error.code))
+        return self._answer(stored)
+
+    def tools_of(self, call_tool: CallTool) -> CallTool:
+        """The workspace's tools; they never end where the recorded trial was stopped in them."""
+
+        def call(name: str, arguments: JsonObject, call_id: str) -> object:
+            stopped = self.recording.stopped
+            if stopped and self.recording.in_tools and self.spent:
+                return self._stop(stopped)
+            return call_tool(name, arguments, call_id)
+
+        return call
+
+    def _compare(self, stored: StoredExchange, path: str, made: bytes) -> None:
+        if stored.request != made and not (stored.masked and _same_but_masked(stored.request, made)):
+            differing = _differing(stored.request, made)
+            if seen := sorted(differing - UNSEEN):
+                raise Unknown(f"the model would be shown another request ({', '.join(seen)})")
+            if PARALLEL in differing and stored.calls > 1:
+                raise Unknown("several calls were made at once, and the request would say otherwise of that")
+            if differing and stored.error and stored.error.code in REFUSALS:
+                raise Unknown("the endpoint refused a request that differs from this one")
+            if refused := sorted(differing & stored.left_out):
+                raise Unknown(f"the endpoint refuses what this request would carry ({', '.join(refused)})")
+            self.assumed |= differing
+        if not stored.url.endswith(path):
+            raise Unknown("the request would go to another path")
+        if stored.cut and not (self.recording.own_plan and stored.error):
+            raise Unknown("the stored answer is cut")
+
+    async def _stop(self, reason: StopReason) -> None:
+        """Waits for the stop that ended the trial."""
+        if reason is StopReason.CANCELLED:
+            self.cancelled.set()
+        await asyncio.Event().wait()
+
+    def _answer(self, stored: StoredExchange) -> httpx.Response:
+        failure = _failure(stored)
+        if stored.status is None:
+            raise failure or httpx.RemoteProtocolError("")
+        kept = {name: str(value) for name, value in stored.headers.items() if name not in _BODY_HEADERS}
+        return httpx.Response(stored.status, headers=kept, stream=_Pieces(stored, failure))
+
+
+@dataclass(eq=False, slots=True)
+class _Pieces(httpx.AsyncByteStream):
+    """The body in the chunks in which it came, then what broke it off."""
+
+    stored: StoredExchange
+    failure: httpx.HTTPError | None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        start = 0
+        for size in self.stored.chunks:
+            yield self.stored.body[start : start + size]
+            start += size
+        if rest := self.stored.body[start:]:
+            yield rest
+        if self.failure:
+            raise self.failure
+
+
+def _failure(stored: StoredExchange) -> httpx.HTTPError | None:
+    """The exception that ended the exchange; None where the stored bytes say themselves what went wrong."""
+    error = stored.error
+    if error is None or error.code not in _EXCEPTIONS or (stored.status or 0) >= 300:
+        return None
+    if stored.status is not None:
+        found = classify(status=stored.status, headers={}, body=stored.body)
+        if found is not None and found.code == error.code:
+            return None
+    return _EXCEPTIONS[error.code](error.message)
+
+
+def _same_but_masked(stored: bytes, made: bytes) -> bool:
+    """Whether they differ only where a secret was overwritten, its length kept."""
+    alike = (kept in (sent, ord("*")) for kept, sent in zip(stored, made, strict=False))
+    return len(stored) == len(made) and all(alike)
+
+
+def _differing(stored: bytes, made: bytes) -> set[str]:
+    """The top-level fields in which two bodies differ."""
+    before, after = _fields(stored), _fields(made)
+    if before is None or after is None:
+        return {"body"}
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+
+def _fields(body: bytes) -> JsonObject | None:
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+class _JumpingSelector(DefaultSelector):
+    """Never waits: where an event loop would, its clock goes on instead."""
+
+    def __init__(self, jump: Callable[[float], None]) -> None:
+        super().__init__()
+        self._jump = jump
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("a replay waits for something that cannot happen")
+        if timeout > 0:
+            self._jump(timeout)
+        return super().select(0)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still while anything can be done, and jumps to the next moment for which
+    something waits."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        super().__init__(_JumpingSelector(self._jump))
+
+    def time(self) -> float:
+        return self._now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Arguments], Value], *args: *Arguments
+    ) -> asyncio.Future[Value]:
+        """Run the function at once, since this loop waits for no other thread."""
+        future: asyncio.Future[Value] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _jump(self, seconds: float) -> None:
+        self._now += seconds
+
+
+def run_instantly(replays: Coroutine[Any, Any, Value]) -> Value:
+    """Runs to the end without waiting for anything. To be called in a thread without an event loop."""
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        return runner.run(replays)

@@ -1,0 +1,26 @@
+"""Looking at the prompt that a llama.cpp server makes of a request, before the model sees it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolbench.engine.json_text import encode_json
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.model_list import ExchangeFailed, ask_once
+
+
+async def rendered_prompt(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> str | None:
+    """The exact text that the model is given; None where the server cannot show it."""
+    body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
+    try:
+        payload = await ask_once(_root(endpoint), "apply-template", encode_json(body))
+    except ExchangeFailed:
+        return None
+    prompt = payload.get("prompt") if isinstance(payload, dict) else None
+    return prompt if isinstance(prompt, str) else None
+
+
+def _root(endpoint: Endpoint) -> Endpoint:
+    """The same server without the API's prefix, where llama.cpp keeps what OpenAI does not have."""
+    address = endpoint.url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
+    return replace(endpoint, base_url=address, api_prefix="")

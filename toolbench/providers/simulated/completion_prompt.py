@@ -1,0 +1,80 @@
+"""A raw completion's prompt, read as the player reads it: who said what, and in which format calls are wanted."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from toolbench.engine.formats import render_tools
+from toolbench.engine.formats.framing import Place, Turns
+from toolbench.engine.formats.turns import TURNS
+from toolbench.engine.messages import JsonObject, Message
+from toolbench.providers.simulated.chat_request import json_objects
+
+Openers = tuple[tuple[str, str, str], ...]  # role, what opens its turn, what ends it
+
+
+def chat_request(body: JsonObject) -> tuple[JsonObject, str]:
+    """The request as a chat request, and the format in which its prompt wants calls. Raises ValueError with a sentence
+    when the prompt is none that the player can read: it reads families whose every turn has tokens of its own and
+    whose tools are told as JSON in the system's turn."""
+    prompt = body.get("prompt")
+    if not isinstance(prompt, str):
+        raise ValueError("prompt must be a text")
+    functions = list(_functions(prompt))
+    for name, openers in _readable().items():
+        turns = TURNS[name]
+        told = render_tools(functions, format=name).strip("\n") if functions else ""
+        if prompt.endswith(turns.asks) and told in prompt:
+            tools = [{"type": "function", "function": function} for function in functions]
+            return {**body, "messages": list(_messages(prompt, openers)), "tools": tools}, name
+    raise ValueError("the prompt is in no format that is read here")
+
+
+def told_as_text(event: JsonObject | str) -> JsonObject | str:
+    """A chat completion, or an event of one's stream, as a raw completion tells it."""
+    if isinstance(event, str) or "choices" not in event:
+        return event
+    choices = [_text_choice(choice) for choice in event["choices"]]
+    return {**event, "object": "text_completion", "choices": choices}
+
+
+def _text_choice(choice: JsonObject) -> JsonObject:
+    said = choice.get("message") or choice.get("delta") or {}
+    content = said.get("content")
+    text = content if isinstance(content, str) else ""
+    return {"index": 0, "text": text, "logprobs": None, "finish_reason": choice.get("finish_reason")}
+
+
+@cache
+def _readable() -> dict[str, Openers]:
+    return {name: _openers(turns) for name, turns in TURNS.items() if _is_readable(turns)}
+
+
+def _is_readable(turns: Turns) -> bool:
+    if turns.system is None or turns.tools is not Place.SYSTEM:
+        return False
+    heads = (turns.system[0], turns.user[0], turns.assistant[0])
+    return all(heads) and bool(turns.results[0]) and turns.results[0] != heads[0] and turns.resumes is None
+
+
+def _openers(turns: Turns) -> Openers:
+    frames = {"system": turns.system or ("", ""), "user": turns.user, "assistant": turns.assistant}
+    own = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
+    return tuple((role, before, after) for role, (before, after) in (frames | own).items())
+
+
+def _functions(prompt: str) -> Iterator[JsonObject]:
+    for _, _, found in json_objects(prompt):
+        function = found.get("function", found)
+        if isinstance(function, dict) and {"name", "parameters"} <= function.keys():
+            yield function
+
+
+def _messages(prompt: str, openers: Sequence[tuple[str, str, str]]) -> Iterator[Message]:
+    """Every turn but the last, which is the one that is asked for."""
+    by_head = {before: (role, after) for role, before, after in openers}
+    heads = list(re.finditer("|".join(re.escape(head) for head in by_head), prompt))
+    for head, following in itertools.pairwise(heads):
+        role, after = by_head[head.group()]
+        yield {"role": role, "content": prompt[head.end() : following.start()].removesuffix(after)}

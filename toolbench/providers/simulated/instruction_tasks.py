@@ -1,0 +1,99 @@
+"""Tasks whose wording a simulated model knows: from the sentences of the instructions to the calls they ask for."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.known_tasks import NAME, fill, pattern_of
+
+TASKS = Path(__file__).parent.parent / "data" / "known_tasks.json"
+RECENT = 2000  # instructions whose calls are remembered
+MARK = "/draft/"  # in every known task; other instructions are not searched
+Calls = tuple[tuple[str, JsonObject], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSentence:
+    """A row of the table.
+
+    Attributes:
+        patterns: its wordings, in every version.
+        calls: what it asks for, with `$names` from this sentence or one before it.
+        names: those `$names`.
+        with_next: whether its calls share one message with those of the next sentence.
+        without: arguments that no call of the task may have.
+    """
+
+    patterns: tuple[re.Pattern[str], ...]
+    calls: tuple[JsonObject, ...]
+    names: frozenset[str]
+    with_next: bool
+    without: tuple[str, ...]
+
+    def match(self, line: str) -> Mapping[str, str] | None:
+        """Return the values that the line gives to the names; None if it is another sentence."""
+        found = next((found for pattern in self.patterns if (found := pattern.fullmatch(line))), None)
+        return None if found is None else found.groupdict()
+
+
+def known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
+    """Return the calls that known sentences ask for, message by message; () if there are none.
+
+    Args:
+        instructions: every system text, a sentence of the task on each line.
+        workspace_id: as the user gave it; "" leaves it out of every call.
+    """
+    found = _sentences(instructions) if MARK in instructions else ()
+    left_out = {name for sentence, _ in found for name in sentence.without}
+    left_out |= set() if workspace_id else {"workspace_id"}
+    values = {"workspace_id": workspace_id}
+    messages: list[Calls] = []
+    joins = False
+    for sentence, named in found:
+        values |= named
+        if not sentence.names <= values.keys():
+            return ()
+        calls = tuple(_call(call, values, left_out) for call in sentence.calls)
+        if not calls:
+            continue
+        messages = [*messages[:-1], messages[-1] + calls] if joins else [*messages, calls]
+        joins = sentence.with_next
+    return tuple(messages)
+
+
+def _call(call: JsonObject, values: Mapping[str, str], left_out: Collection[str]) -> tuple[str, JsonObject]:
+    arguments = {name: value for name, value in call["arguments"].items() if name not in left_out}
+    return call["tool"], fill(arguments, dict(values))
+
+
+@lru_cache(maxsize=RECENT)
+def _sentences(instructions: str) -> tuple[tuple[KnownSentence, Mapping[str, str]], ...]:
+    return tuple(_found(instructions))
+
+
+def _found(instructions: str) -> Iterator[tuple[KnownSentence, Mapping[str, str]]]:
+    for line in instructions.splitlines():
+        for sentence in _known():
+            values = sentence.match(line.removeprefix("- "))
+            if values is not None:
+                yield sentence, values
+                break
+
+
+@cache
+def _known() -> tuple[KnownSentence, ...]:
+    rows = json.loads(TASKS.read_text(encoding="utf-8"))
+    return tuple(
+        KnownSentence(
+            patterns=tuple(pattern_of(text, {}) for text in row["sentences"]),
+            calls=tuple(row["calls"]),
+            names=frozenset(NAME.findall(json.dumps(row["calls"]))),
+            with_next=row.get("with_next", False),
+            without=tuple(row.get("without", ())),
+        )
+        for row in rows
+    )

@@ -1,0 +1,158 @@
+"""A completion in Anthropic's shape, whole and as the events of a stream, with the drifts that befall such streams."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolbench.engine.messages import JsonObject
+from toolbench.providers.simulated.error_replies import Reply
+from toolbench.providers.simulated.stream_events import pieces
+
+STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "function_call": "tool_use", "length": "max_tokens"}
+ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    502: "overloaded_error",
+    503: "overloaded_error",
+}
+SIGNATURE = "c2ltdWxhdGVk"  # "simulated"
+
+Events = list[JsonObject]
+
+
+def message_of(completion: JsonObject) -> JsonObject:
+    """The Messages object that says the same. Arguments that are no JSON object travel as the text that they are,
+    which Anthropic itself would never send."""
+    choice, usage = completion["choices"][0], completion["usage"]
+    finish = choice["finish_reason"]
+    return {
+        "id": f"msg_{completion['id']}",
+        "type": "message",
+        "role": "assistant",
+        "model": completion["model"],
+        "content": list(_blocks(choice["message"])),
+        "stop_reason": STOPS.get(finish, finish),
+        "stop_sequence": None,
+        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+    }
+
+
+def _blocks(message: JsonObject) -> Iterator[JsonObject]:
+    if thoughts := message.get("reasoning"):
+        yield {"type": "thinking", "thinking": thoughts, "signature": SIGNATURE}
+    content = message.get("content")
+    for part in content if isinstance(content, list) else [{"text": content}]:
+        if part["text"]:
+            yield {"type": "text", "text": part["text"]}
+    calls = message.get("tool_calls") or ()
+    for call in [calls] if isinstance(calls, dict) else calls:
+        yield _tool_use(call["id"], call["function"])
+    if legacy := message.get("function_call"):
+        yield _tool_use("toolu_simulated", legacy)
+
+
+def _tool_use(call_id: str, function: JsonObject) -> JsonObject:
+    return {"type": "tool_use", "id": call_id, "name": function["name"], "input": _input(function["arguments"])}
+
+
+def _input(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def message_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
+    """What Anthropic would send: the start, a ping, every block in pieces, the reason to stop with the usage."""
+    message = message_of(completion)
+    usage = message["usage"]
+    head = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    events: Events = [{"type": "message_start", "message": head}, {"type": "ping"}]
+    for index, block in enumerate(message["content"]):
+        start, deltas = _parts(block, draw)
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": usage["output_tokens"]}})
+    return [*events, {"type": "message_stop"}]
+
+
+def _parts(block: JsonObject, draw: random.Random) -> tuple[JsonObject, list[JsonObject]]:
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(block["text"], draw)]
+    if block["type"] == "thinking":
+        thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"], draw)]
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [*thoughts, signed]
+    written = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
+    said = pieces("" if block["input"] == {} else written, draw)
+    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *said)]
+
+
+def encode_events(events: Events) -> tuple[bytes, ...]:
+    """One chunk of bytes per event."""
+    return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def in_anthropics_words(reply: Reply) -> Reply:
+    """The same refusal as Anthropic would put it; what is no refusal in JSON stays as it is."""
+    try:
+        error = json.loads(reply.body)["error"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return reply
+    kind = ERRORS.get(error.get("code"), "api_error")
+    told = {"type": kind, "message": error.get("message")}
+    body = {"type": "error", "error": told, "request_id": "req_simulated"}
+    return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
+
+
+def _index_missing(events: Events) -> None:
+    for event in events:
+        event.pop("index", None)
+
+
+def _index_always_zero(events: Events) -> None:
+    for event in events:
+        event.update({"index": 0} if "index" in event else {})
+
+
+def _cut_inside_arguments(events: Events) -> None:
+    """The stream ends, politely, in the middle of the last call's arguments."""
+    starts = [place for place, event in enumerate(events) if event.get("content_block", {}).get("type") == "tool_use"]
+    if starts:
+        deltas = sum(event["type"] == "content_block_delta" for event in events[starts[-1] :])
+        del events[starts[-1] + 1 + deltas // 2 :]
+
+
+def _done_missing(events: Events) -> None:
+    del events[-1]
+
+
+def _error_in_the_middle(events: Events) -> None:
+    del events[max(3, len(events) // 2) :]
+    events.append({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded (simulated)"}})
+
+
+def _usage_missing(events: Events) -> None:
+    for event in events:
+        event.pop("usage", None)
+        event.get("message", {}).pop("usage", None)
+
+
+MESSAGE_STREAM_DRIFTS: dict[str, Callable[[Events], None]] = {
+    "index_missing": _index_missing,
+    "index_always_zero": _index_always_zero,
+    "cut_inside_arguments": _cut_inside_arguments,
+    "done_missing": _done_missing,
+    "error_in_the_middle": _error_in_the_middle,
+    "usage_missing": _usage_missing,
+}
