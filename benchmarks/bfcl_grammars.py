@@ -17,7 +17,7 @@ from benchmarks.oracle import Oracle, call_text
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.bfcl.cases import CATEGORIES, Case, cases
-from toolbench.evals.bfcl.golden import Call, golden_calls
+from toolbench.evals.bfcl.golden_answers import Call, golden_calls
 
 WAYS = ("gbnf", "grammar")
 WRONG = ("missing field", "wrong enum", "wrong type", "unknown name")

@@ -15,9 +15,9 @@ from toolbench.engine.formats import TextCall, can_hold, names, parse, render, s
 from toolbench.engine.formats.registry import AUTO, format_named
 from toolbench.engine.formats.values import ParsedText
 from toolbench.engine.messages import JsonObject
+from toolbench.evals.bfcl.ask_checker import check
 from toolbench.evals.bfcl.cases import Case, cases
-from toolbench.evals.bfcl.checking import check
-from toolbench.evals.bfcl.golden import Call, golden_calls
+from toolbench.evals.bfcl.golden_answers import Call, golden_calls
 
 WAYS = ("whole", "pieces", "behind prose and reasoning", "auto")
 PROSE, REASONING = "I will look that up.", "The user wants a tool. Let me think."

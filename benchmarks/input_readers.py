@@ -17,8 +17,8 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.transforms.tags import cut_tagged_calls
 from toolbench.engine.wires.sse import EventReader
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.evals.own.documents import NotReadable, read_document
-from toolbench.evals.own.reading import Faults, case_of
+from toolbench.evals.user_cases.documents import NotReadable, read_document
+from toolbench.evals.user_cases.parse import Faults, case_of
 from toolbench.lab.cases.drafts import Draft, DraftRefused, read_draft
 from toolbench.lab.interchange.history.lines import HistoryRefused, read_lines
 from toolbench.lab.interchange.inspect_ai.documents import read_log_document

@@ -9,7 +9,7 @@ from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.trials import PARITY, Instance, Scenario
+from toolbench.evals.types import PARITY, Instance, Scenario
 
 SCENARIO = "happy_path"
 MODEL = "bench"

@@ -14,7 +14,7 @@ from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN, Instance, Scenario, Verdict
+from toolbench.evals.types import DRAWN, Instance, Scenario, Verdict
 from toolbench.providers.driver.cancellation import Cancel
 from toolbench.providers.driver.drive import World, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep

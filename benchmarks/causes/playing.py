@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from benchmarks.simulated_trials import Cell, Trial, play_trials
-from toolbench.evals.due import grade
+from toolbench.evals.expected_calls import grade
 from toolbench.lab.traces.cause_columns import cause_columns
 from toolbench.lab.traces.finished_steps import driven_steps
 from toolbench.providers.simulated.personas import Persona, all_personas

@@ -18,11 +18,11 @@ from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.evals.causes.classifying import Ending, occurrences
+from toolbench.evals.causes.classify import Ending, occurrences
 from toolbench.evals.causes.decisive import cause_of
-from toolbench.evals.causes.needs import Needs
-from toolbench.evals.causes.wire_causes import all_causes
-from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.causes.required_calls import Needs
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+from toolbench.evals.causes.table import all_causes
 from toolbench.providers.http.error_codes import classify, classify_unread
 
 TESTS = Path(__file__).parents[2] / "tests"

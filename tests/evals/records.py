@@ -7,8 +7,8 @@ from typing import Any
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
 from toolbench.engine.messages import Envelope, Finding, JsonObject, SchemaError, ToolCall, Turn, Usage
-from toolbench.evals.agents.world import columns_of
-from toolbench.evals.trials import Workspace
+from toolbench.evals.agents.workspaces import columns_of
+from toolbench.evals.types import Workspace
 
 
 def request(turn: int, *, tools_sent: bool = True) -> Request:

@@ -5,7 +5,7 @@ from typing import Any
 from tests.evals.records import ran
 from toolbench.engine.events import Ended, ToolResult
 from toolbench.evals import scenarios
-from toolbench.evals.trials import PARITY, Instance, Scenario, Verdict, Workspace
+from toolbench.evals.types import PARITY, Instance, Scenario, Verdict, Workspace
 
 
 class HandTrial:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.tables import frozen_row, read_table
+from toolbench.evals.data_files import frozen_row, read_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from toolbench.evals.tables import read_table
+from toolbench.evals.data_files import read_table
 
 _MILLION = 1_000_000
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from toolbench.evals.tables import frozen_row, read_table
+from toolbench.evals.data_files import frozen_row, read_table
 
 CONTROL = "chat_only"  # the one control scenario of the case study
 Count = tuple[int, int]

@@ -8,7 +8,7 @@ from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.patching import PatchError, patched
+from toolbench.evals.json_patch import PatchError, patched
 
 IMPLICIT_IDS = ("", "workspace_id")
 

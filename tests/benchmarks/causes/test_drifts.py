@@ -8,7 +8,7 @@ from benchmarks.causes.drifts import DATA, Setting, attributed, cells, expected_
 from benchmarks.causes.playing import play
 from benchmarks.simulated_trials import Cell
 from toolbench.evals import scenarios
-from toolbench.evals.causes.wire_causes import all_causes
+from toolbench.evals.causes.table import all_causes
 from toolbench.providers.simulated.personas import all_personas
 
 PROSE = ("prose-only", "done-too-early")

@@ -3,7 +3,7 @@
 import json
 
 from benchmarks.causes.recorded import NONE, TESTS, Recorded, found_cause, labels, recorded_answers, report, sheet
-from toolbench.evals.causes.wire_causes import all_causes
+from toolbench.evals.causes.table import all_causes
 
 TOOL = {"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}
 

@@ -5,9 +5,9 @@ import pytest
 from tests.evals.causes.wire import BROKEN, steps, wrong
 from tests.evals.records import calling, failing, result, saying
 from toolbench.engine.events import ExchangeError, TurnRecord
-from toolbench.evals.causes.classifying import Ending, Occurrence, occurrences
+from toolbench.evals.causes.classify import Ending, Occurrence, occurrences
 from toolbench.evals.causes.decisive import cause_of
-from toolbench.evals.causes.needs import Needs
+from toolbench.evals.causes.required_calls import Needs
 
 FAILED = Ending("fail", "FINAL", "tool_error", call_expected=True)
 PATCH = Needs(("state_patch",))

@@ -12,7 +12,7 @@ from toolbench.evals.causes.unread_calls import (
     cause_of_written_call,
     unknown_tool,
 )
-from toolbench.evals.evidence import CONTENT, MESSAGE
+from toolbench.evals.record_counts import CONTENT, MESSAGE
 
 TOOLS = (ToolDefinition("ping", "", {}), ToolDefinition("bash", "", {"properties": {"command": {"type": "string"}}}))
 WHOLE = '<tool_call>{"name": "ping"}</tool_call>'

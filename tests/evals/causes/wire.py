@@ -3,7 +3,7 @@
 from tests.evals.records import calling, result
 from toolbench.engine.events import TurnRecord
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
 
 BROKEN = result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
 

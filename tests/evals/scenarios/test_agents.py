@@ -10,8 +10,8 @@ from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
-from toolbench.evals.agents.judging import ORDER, TOOLS
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.agents.verdict import ORDER, TOOLS
+from toolbench.evals.types import DRAWN
 
 AGENTS = [scenario for scenario in scenarios.all() if scenario.group == "agents"]
 

@@ -5,7 +5,7 @@ import pytest
 from tests.evals.records import calling, ended, failing, result, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, ExchangeError
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.types import DRAWN
 
 DEAD = ExchangeError("connection_refused", "Nothing accepted the connection.")
 REFUSED = ExchangeError("content_refused", "refused by a filter", 403, infrastructure=False)

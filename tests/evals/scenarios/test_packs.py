@@ -12,7 +12,7 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.scenarios import packs
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.types import DRAWN
 
 PACKS = [scenario for scenario in scenarios.all() if isinstance(scenario, packs.PackScenario)]
 CALLING = [one for one in PACKS if one.group != "restraint"]

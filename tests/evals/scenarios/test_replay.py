@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.scenarios.test_drawing import SPELT_OUT, STATE, example_messages
+from tests.evals.scenarios.test_seeded_draws import SPELT_OUT, STATE, example_messages
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Ask, Ended, Execute, Outcome
 from toolbench.engine.loop.loop import LoopPlan, run_loop
@@ -14,7 +14,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario, Workspace
+from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario, Workspace
 
 BASE: tuple[tuple[str, JsonObject], ...] = (
     ("infrastructure", {"request_overrides": {"parallel_tool_calls": False}}),

@@ -11,7 +11,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
+from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario
 from toolbench.providers.simulated.chat_request import json_objects
 
 SEEDS = range(25)

@@ -6,7 +6,7 @@ from tests.evals.records import calling, ended, failing, result, saying
 from tests.evals.trial import HandTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.trials import DRAWN, PARITY
+from toolbench.evals.types import DRAWN, PARITY
 
 REASONED = {"confidence": 0.9, "reasoning": "it is about that"}
 

@@ -7,7 +7,7 @@ from tests.evals.trial import HandTrial
 from toolbench.engine.events import End
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.scenarios import state
-from toolbench.evals.trials import DRAWN, PARITY, FirstBad
+from toolbench.evals.types import DRAWN, PARITY, FirstBad
 
 TOO_LARGE = result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
 OUTPUT_TOO_LARGE = result("state_get", {}, code="TOOL_OUTPUT_TOO_LARGE")

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from tests.lab.benches import scripted_model, work
 from toolbench.evals.bfcl.cases import cases
-from toolbench.evals.bfcl.golden import golden_calls
+from toolbench.evals.bfcl.golden_answers import golden_calls
 from toolbench.evals.bfcl.scenario import sendable
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.cases.edit import NoSuchCase, request_for

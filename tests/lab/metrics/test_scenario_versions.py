@@ -9,8 +9,8 @@ from django.http import QueryDict
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
-from toolbench.evals.causes.wire_causes import taxonomy_version
-from toolbench.evals.deciding.qualifying import Rule, stand
+from toolbench.evals.causes.table import taxonomy_version
+from toolbench.evals.decisions.requirements import Rule, stand
 from toolbench.lab.metrics.scenario_versions import find_others_by_model, is_tokens, split_newest, without_q
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.compare.comparison import get_comparison

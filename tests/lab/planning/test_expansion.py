@@ -7,7 +7,7 @@ from tests.factories import make_model, make_provider
 from tests.lab.benches import request_for
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
-from toolbench.evals import filters, scenarios
+from toolbench.evals import name_filter, scenarios
 from toolbench.evals.published import snapshots
 from toolbench.lab.builtin_data import load
 from toolbench.lab.models import Model, Preset, SamplingProfile
@@ -26,7 +26,7 @@ def refusal(request: RunRequest) -> dict[str, list[str]]:
 def test_the_case_studys_filter_gives_the_29_published_pairs_and_1450_trials() -> None:
     load()
     words = "default,recommended,conversation,creative,tool_calling"
-    profiles = filters.choose(case_study.profiles(), words, names=lambda profile: profile.names)
+    profiles = name_filter.choose(case_study.profiles(), words, names=lambda profile: profile.names)
     plan = expand(
         RunRequest(
             models=tuple(Model.objects.filter(provider__template="openrouter").values_list("pk", flat=True)),

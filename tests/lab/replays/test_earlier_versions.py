@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from tests.lab.benches import work
 from tests.lab.simulations import persona, simulation, worked
-from toolbench.evals.judging import judging
+from toolbench.evals.judging import verdict
 from toolbench.lab.models import Judgement, Run, Step, Trial
 from toolbench.lab.replays.check import check_run
 from toolbench.lab.replays.execute import FIRST_JUDGING, replay
@@ -106,6 +106,6 @@ def _verdict(columns: object) -> tuple[object, ...]:
 def _is_named(before: Trial, after: object) -> bool:
     """Whether a newer judging version names the rule that changed the verdict."""
     assert isinstance(after, dict)
-    newer = range(FIRST_JUDGING + 1, judging.VERSION + 1)
-    classes = frozenset[str]().union(*(judging.NEW_CLASSES.get(version, frozenset()) for version in newer))
+    newer = range(FIRST_JUDGING + 1, verdict.VERSION + 1)
+    classes = frozenset[str]().union(*(verdict.NEW_CLASSES.get(version, frozenset()) for version in newer))
     return before.failure_class != after["failure_class"] and after["failure_class"] in classes

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.lab.benches import launched, plays_well, scripted_model, work
 from toolbench.evals import scenarios
-from toolbench.evals.judging import judging
+from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.cases.drafts import Draft, read_draft
@@ -159,7 +159,7 @@ def test_a_run_says_how_many_trials_older_versions_judged_and_what_changed(corre
 
 
 def test_a_new_version_of_the_rules_judges_every_trial_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "VERSION", judging.VERSION + 1)
+    monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
 
     assert get_judging_state(run.pk).outdated == 4
     done = rejudge(of_run(run.pk).values_list("pk", flat=True))
@@ -192,7 +192,7 @@ def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
 
 
 def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "VERSION", judging.VERSION + 1)
+    monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
     rejudge(of_run(run.pk).values_list("pk", flat=True))
     trial = Trial.objects.filter(scenario=STRICT)[0]
     Trial.objects.filter(pk=trial.pk).update(outcome="infra", failure_class="upstream_failed")
@@ -229,7 +229,7 @@ def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch:
         return says("") if len(seen.json()["messages"]) > 5 else plays_well(seen)
 
     with monkeypatch.context() as before, ScriptedProvider(stays_blank) as provider:
-        before.setattr(judging, "VERSION", 1)
+        before.setattr(verdict, "VERSION", 1)
         for version in scenarios.versions("happy_path"):
             before.setattr(version, "needs_final_text", False)
         model = scripted_model(provider)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
 from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
-from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.table import taxonomy_version
 from toolbench.evals.statistics.stopping import FIRST, STEP, Until
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of

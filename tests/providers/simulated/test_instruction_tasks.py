@@ -4,7 +4,7 @@ import pytest
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Scenario
+from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario
 from toolbench.providers.simulated.instruction_tasks import known_messages
 
 STATE = [old for one in scenarios.groups()["tools"] for old in scenarios.versions(one.slug)]

@@ -11,7 +11,7 @@ from benchmarks.simulated_trials import Cell, judge_trials
 from tests.engine.wires.anthropic.typed import typed_answer
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
-from toolbench.evals.trials import PARITY
+from toolbench.evals.types import PARITY
 from toolbench.providers.simulated.personas import all_personas
 
 TRIALS = 5

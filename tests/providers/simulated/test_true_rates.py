@@ -5,7 +5,7 @@ import pytest
 from benchmarks.simulated_trials import Cell, judge_trials
 from tests.providers.simulated.chances import is_as_published
 from toolbench.evals import scenarios
-from toolbench.evals.trials import PARITY
+from toolbench.evals.types import PARITY
 from toolbench.providers.simulated.personas import all_personas
 
 TRIALS, TRIALS_WITHOUT_CHANCE = 25, 3

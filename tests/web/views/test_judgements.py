@@ -4,7 +4,7 @@ from django.test import Client
 from tests.lab.benches import launched, scripted_model, work
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
 from toolbench.evals import scenarios
-from toolbench.evals.judging import judging
+from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
 from toolbench.lab.models import Run
 from toolbench.providers.scripted_server import ScriptedProvider
@@ -31,8 +31,8 @@ def test_a_button_judges_a_run_again_and_pages_show_what_changed(owner_client: C
     shown = owner_client.post(f"/runs/{corrected.pk}/rejudge/", follow=True).content.decode()
 
     assert "2 trials judged again, 2 fail → pass" in shown
-    assert f"scenario 1, rules {judging.VERSION}" in shown
-    assert f"scenario 2, rules {judging.VERSION}" in shown
+    assert f"scenario 1, rules {verdict.VERSION}" in shown
+    assert f"scenario 2, rules {verdict.VERSION}" in shown
     trial = owner_client.get(f"/trials/{corrected.trials.all()[0].pk}/").content.decode()
     assert "Judgements" in trial
     assert f"{STRICT}, version 2</a> (asked by version 1)" in trial

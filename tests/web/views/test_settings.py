@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_config, make_model, make_provider, make_run
-from toolbench.evals.deciding.sdk_settings import WRITERS
+from toolbench.evals.decisions.sdk_export import WRITERS
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider
 

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.tables import frozen_row, read_table
-from toolbench.evals.trials import Check
+from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.types import Check
 
 Known = Mapping[str, Sequence[str]]  # workspaces, tables and columns that exist
 

@@ -11,8 +11,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from toolbench.evals.judging.sentences import shown
-from toolbench.evals.trials import Check
+from toolbench.evals.judging.messages import shown
+from toolbench.evals.types import Check
 
 LONGEST = 2000  # characters
 MOST_STEPS = 200  # thousands of SQLite's own instructions

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.evals.bfcl.ask_checker import check
 from toolbench.evals.bfcl.ast_rules import mistake
 from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.checking import check
-from toolbench.evals.bfcl.golden import Call, golden_calls
+from toolbench.evals.bfcl.golden_answers import Call, golden_calls
 
 
 @dataclass(frozen=True, slots=True)

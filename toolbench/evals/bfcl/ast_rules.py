@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.golden import LEFT_OUT, Call
+from toolbench.evals.bfcl.golden_answers import LEFT_OUT, Call
 
 _PYTHON: Mapping[str, type] = {
     "string": str,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.bfcl.schemas import json_schema
-from toolbench.evals.tables import frozen_row
+from toolbench.evals.data_files import frozen_row
 
 CATEGORIES = (
     "simple_python",

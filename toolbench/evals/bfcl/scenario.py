@@ -11,14 +11,14 @@ from toolbench.engine.policy.policy import METHODS
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
 from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mistake, mistake
 from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.golden import Call
-from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import CALLS, called
-from toolbench.evals.judging import judging
+from toolbench.evals.bfcl.golden_answers import Call
+from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, at
-from toolbench.evals.own.definition import definition_of
-from toolbench.evals.own.simulated_tools import SimulatedTools
-from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
+from toolbench.evals.record_counts import CALLS, called
+from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
+from toolbench.evals.user_cases.definition import definition_of
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 GROUP = "bfcl"
 RULE = "The first answer makes the calls that BFCL accepts, by its AST rules; the run ends after it."
@@ -85,7 +85,7 @@ class BfclScenario:
         made = [one for one in called(ended) if one.turn == 0]
         calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
         wrong = mistake(self.case.category, self.case.functions, self.case.answers, calls)
-        case = judging.Case(
+        case = verdict.Case(
             instance=instance,
             ended=ended,
             rule=RULE,
@@ -94,7 +94,7 @@ class BfclScenario:
             otherwise=_otherwise(wrong, len(calls)),
             good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
         )
-        return judging.judge(case)
+        return verdict.judge(case)
 
 
 def sendable(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from toolbench.evals.tables import read_table
+from toolbench.evals.data_files import read_table
 
 
 @cache

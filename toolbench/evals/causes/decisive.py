@@ -24,11 +24,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from toolbench.engine.events import End
-from toolbench.evals.causes.classifying import Ending, Occurrence
-from toolbench.evals.causes.needs import lacks_call
-from toolbench.evals.causes.wire_causes import mapped
-from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
-from toolbench.evals.evidence import CALLS
+from toolbench.evals.causes.classify import Ending, Occurrence
+from toolbench.evals.causes.required_calls import lacks_call
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+from toolbench.evals.causes.table import mapped
+from toolbench.evals.record_counts import CALLS
 
 FAILED = ("fail", "infra")
 BLANK = ("empty_answer", "empty_final")

@@ -8,7 +8,7 @@ from toolbench.engine.asking.written_calls import holds_whole_call
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.transforms.calls import PARALLEL, TOKEN
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.evidence import CONTENT, MESSAGE
+from toolbench.evals.record_counts import CONTENT, MESSAGE
 
 REASONING = ("reasoning_content", "reasoning")
 MOST_LETTERS = 4000  # of reasoning that are searched

@@ -8,9 +8,9 @@ from toolbench.engine.messages import Turn
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.evidence import CALLS, CONTENT, CUT, FINISH, Called, called, error_codes, has_call_tag
-from toolbench.evals.judging import failures, sentences
-from toolbench.evals.trials import FirstBad
+from toolbench.evals.judging import failure_classes, messages
+from toolbench.evals.record_counts import CALLS, CONTENT, CUT, FINISH, Called, called, error_codes, has_call_tag
+from toolbench.evals.types import FirstBad
 
 BROKEN_SCHEMA = "arguments_break_schema"
 
@@ -66,8 +66,8 @@ def last_turn(ended: Ended) -> int:
 
 def _of_exchange(record: TurnRecord, *, mended: bool) -> Problem:
     assert record.failure is not None
-    what = record.failure.message or failures.find(failures.of_exchange(record.failure)).sentence
-    return Problem(failures.of_exchange(record.failure), at(record.turn, what=what), record.failure.code, mended)
+    what = record.failure.message or failure_classes.find(failure_classes.of_exchange(record.failure)).sentence
+    return Problem(failure_classes.of_exchange(record.failure), at(record.turn, what=what), record.failure.code, mended)
 
 
 def _of_answer(
@@ -78,7 +78,7 @@ def _of_answer(
         yield Problem("cut_by_length", at(record.turn, path=FINISH, what=what), mended=_any_ok(later))
     if answer.calls:
         return
-    known = [(failures.of_finding(finding), finding) for finding in answer.findings]
+    known = [(failure_classes.of_finding(finding), finding) for finding in answer.findings]
     for name, finding in known:
         if name:
             kind = "call_in_tags" if name == "text_instead_of_call" and has_call_tag(answer) else name
@@ -100,12 +100,12 @@ def _call_trouble(result: ToolResult, name: str, tool: ToolDefinition | None) ->
     """Failure class, JSON path and sentence of a failed call."""
     if result.schema_errors and tool is not None:
         error = result.schema_errors[0]
-        return BROKEN_SCHEMA, error.path, sentences.of_schema_error(error, result.arguments, tool)
-    kind = failures.of_envelope(error_codes(result))
+        return BROKEN_SCHEMA, error.path, messages.of_schema_error(error, result.arguments, tool)
+    kind = failure_classes.of_envelope(error_codes(result))
     if kind == "arguments_not_json":
         return kind, "$", f"the arguments of {name} are not a JSON object."
     if kind == "unknown_tool":
-        return kind, "$", f"there is no tool called {sentences.shown(result.call.name)}."
+        return kind, "$", f"there is no tool called {messages.shown(result.call.name)}."
     message = next((str(error.get("message", "")) for error in result.envelope.errors), "")
     return kind, "$", f"{name} failed: {message.rstrip('.') or 'it gave no reason'}."
 

@@ -7,14 +7,14 @@ from functools import cache
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.agents import judging as agent_judging
-from toolbench.evals.agents.world import AgentWorkspace, world
-from toolbench.evals.due import Due
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.agents import verdict as agent_judging
+from toolbench.evals.agents.workspaces import AgentWorkspace, world
+from toolbench.evals.data_files import read_table
+from toolbench.evals.expected_calls import Due
 from toolbench.evals.scenarios.packs import filled
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.tools import definition
-from toolbench.evals.tables import read_table
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
 
 CHAIN = "chain"
 LAYERS: Mapping[str, JsonObject] = {CHAIN: {"max_tool_calls_per_turn": 1}}

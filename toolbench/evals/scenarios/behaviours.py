@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.evidence import CUT, Called, called, calls_in, error_codes, saw_error
+from toolbench.evals.record_counts import CUT, Called, called, calls_in, error_codes, saw_error
 
 TOO_LARGE = "ARGUMENTS_TOO_LARGE"
 OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"

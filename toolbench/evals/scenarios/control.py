@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.due import Due
-from toolbench.evals.evidence import CALLS, CONTENT, any_calls
-from toolbench.evals.judging import judging, parity
+from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.expected_calls import Due
+from toolbench.evals.judging import case_study_rule, verdict
 from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.record_counts import CALLS, CONTENT, any_calls
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.tools import distractors
 from toolbench.evals.scenarios.wording import fill
-from toolbench.evals.tables import frozen_row, read_table
-from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PARITY, Check, Instance, Verdict, Workspace
 from toolbench.evals.workspace import FixedAnswers
 
 DONE_RULE = "The whole reply is Done, with or without a full stop or exclamation mark. Here the final word is the task."
@@ -65,8 +65,8 @@ class Control:
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
         done = self.check == "done"
-        checks = (parity.done_check(ended),) if done else _sum_checks(instance, ended)
-        case = judging.Case(
+        checks = (case_study_rule.done_check(ended),) if done else _sum_checks(instance, ended)
+        case = verdict.Case(
             instance=instance,
             ended=ended,
             rule=DONE_RULE if done else SUM_RULE,
@@ -75,7 +75,7 @@ class Control:
             otherwise=_otherwise(ended, checks),
             needs_tools=False,
         )
-        return judging.judge(case)
+        return verdict.judge(case)
 
 
 def load() -> tuple[Control, ...]:

@@ -9,12 +9,12 @@ from typing import Any
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import CALLS, CONTENT, Called, any_calls, called, calls_in, error_codes
-from toolbench.evals.judging import judging
+from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.judging.sentences import shown
-from toolbench.evals.trials import Check, Instance, Verdict
+from toolbench.evals.judging.messages import shown
+from toolbench.evals.record_counts import CALLS, CONTENT, Called, any_calls, called, calls_in, error_codes
+from toolbench.evals.types import Check, Instance, Verdict
 
 RULE = "Every wanted call is made once with the wanted arguments ({calls}), and no other call succeeds."
 NO_CALL_RULE = "No tool is called, and the reply says something."
@@ -64,7 +64,7 @@ def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
     faults = tuple(expected.faults)
     seen = any(set(error_codes(one.result)) & set(faults) for one in called(ended)) if faults else None
     good = {End.FINAL, End.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {End.FINAL}
-    case = judging.Case(
+    case = verdict.Case(
         instance=instance,
         ended=ended,
         rule=_rule(expected),
@@ -77,7 +77,7 @@ def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
         avoided=seen is False and all(check.ok for check in checks),
         expected=faults,
     )
-    return judging.judge(case)
+    return verdict.judge(case)
 
 
 def due(expected: Expected, provoked: Sequence[str] = ()) -> Due:

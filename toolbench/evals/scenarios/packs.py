@@ -9,14 +9,14 @@ from typing import Any
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.causes.wire_causes import cause_of_envelope
-from toolbench.evals.due import Due
-from toolbench.evals.faults import FaultyAnswers
+from toolbench.evals.causes.table import cause_of_envelope
+from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.expected_calls import Due
 from toolbench.evals.scenarios import expected, padding, toolboxes
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.wording import fill
-from toolbench.evals.tables import frozen_row, read_table
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Verdict, Workspace
+from toolbench.evals.tool_faults import FaultyAnswers
+from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
 
 PACKS = ("recovery", "restraint", "tool_count", "schemas", "long_context", "parallel", "languages")
 ALONE = re.compile(r"\$(\w+)", re.ASCII)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from toolbench.evals.scenarios import agents, control, intent, packs, state, weather
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
 
 PACKS = ("agents", *packs.PACKS)
 TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")

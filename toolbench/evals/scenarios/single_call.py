@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.due import Due, DueCall
-from toolbench.evals.evidence import CALLS
-from toolbench.evals.judging import judging
+from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, at
-from toolbench.evals.judging.sentences import shown
-from toolbench.evals.trials import Check, Instance, Verdict
+from toolbench.evals.judging.messages import shown
+from toolbench.evals.record_counts import CALLS
+from toolbench.evals.types import Check, Instance, Verdict
 
 ONE_TURN: JsonObject = {"max_turns": 1}
 RULE = "The first answer makes one valid call of {tool}, and its {field} is {wanted}. The run ends after that call."
@@ -46,7 +46,7 @@ def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:
         Check(f"one valid call of {wanted.tool}", valid, "" if valid else f"calls made: {len(results)}"),
         Check(f"{wanted.field} is {shown(wanted.value)}", right),
     )
-    case = judging.Case(
+    case = verdict.Case(
         instance=instance,
         ended=ended,
         rule=RULE.format(tool=wanted.tool, field=wanted.field, wanted=shown(wanted.value)),
@@ -55,7 +55,7 @@ def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:
         otherwise=_otherwise(first, wanted),
         good_ends=ANSWERS | {End.MAX_TURNS_EXCEEDED},
     )
-    return judging.judge(case)
+    return verdict.judge(case)
 
 
 def _is_valid(result: ToolResult, tool: str) -> bool:

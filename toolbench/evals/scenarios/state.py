@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.due import Due
-from toolbench.evals.evidence import CALLS, any_calls, called
-from toolbench.evals.judging import judging, parity
+from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.expected_calls import Due
+from toolbench.evals.judging import case_study_rule, verdict
 from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.judging.sentences import shown
+from toolbench.evals.judging.messages import shown
+from toolbench.evals.record_counts import CALLS, any_calls, called
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.tools import distractors, state_tools
 from toolbench.evals.scenarios.wording import example_block, fill
-from toolbench.evals.tables import frozen_row, read_table
-from toolbench.evals.trials import DRAWN, PARITY, Check, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PARITY, Check, Instance, Verdict, Workspace
 from toolbench.evals.workspace import StateWorkspace
 
 LONG_LETTERS = 300
@@ -83,12 +83,12 @@ class StateScenario:
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         seen = behaviour.seen(ended) if behaviour.seen else None
         extra = (Check(behaviour.name, seen),) if seen is not None else ()
-        case = judging.Case(
+        case = verdict.Case(
             instance=instance,
             ended=ended,
             rule=RULE.format(key=instance.values["key"], value=shown(instance.values["value"])) + behaviour.rule,
             checks=(state, *(extra if behaviour.demanded else ())),
-            parity_checks=(state, parity.done_check(ended), *(extra if behaviour.asserted else ())),
+            parity_checks=(state, case_study_rule.done_check(ended), *(extra if behaviour.asserted else ())),
             otherwise=_otherwise(instance, ended, state, behaviour),
             behaviour_seen=seen,
             avoided=behaviour.avoidable and state.ok and seen is False,
@@ -96,7 +96,7 @@ class StateScenario:
             expected=behaviour.expected,
             counts=behaviour.counts(ended) if behaviour.counts else {},
         )
-        return judging.judge(case)
+        return verdict.judge(case)
 
     def _system(self, draw: Draw, values: JsonObject, version: int) -> str:
         texts = _texts()

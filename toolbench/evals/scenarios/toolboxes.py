@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.tools import definition
 
 Pool = tuple[ToolDefinition, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.evals.tables import read_table
+from toolbench.evals.data_files import read_table
 
 
 @cache

@@ -3,13 +3,13 @@
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.due import Due
+from toolbench.evals.data_files import read_table
+from toolbench.evals.expected_calls import Due
 from toolbench.evals.scenarios import single_call
-from toolbench.evals.scenarios.drawing import Draw
+from toolbench.evals.scenarios.seeded_draws import Draw
 from toolbench.evals.scenarios.tools import definition, distractors
 from toolbench.evals.scenarios.wording import fill
-from toolbench.evals.tables import read_table
-from toolbench.evals.trials import DRAWN, PARITY, Instance, Verdict, Workspace
+from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
 from toolbench.evals.workspace import FixedAnswers
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.own.definition import OwnCase, case_json
-from toolbench.evals.own.documents import NotReadable, check_length, line_of, read_document
-from toolbench.evals.own.reading import Fault, Faults, case_of, expectation_of, tools_of
+from toolbench.evals.user_cases.definition import OwnCase, case_json
+from toolbench.evals.user_cases.documents import NotReadable, check_length, line_of, read_document
+from toolbench.evals.user_cases.parse import Fault, Faults, case_of, expectation_of, tools_of
 from toolbench.lab.errors import FieldsRefused
 
 _MESSAGES = re.compile(r"\s*\[\s*\{")

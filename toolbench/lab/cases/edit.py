@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
 
-from toolbench.evals.own.definition import OwnCase, case_text
+from toolbench.evals.user_cases.definition import OwnCase, case_text
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.traces.step_facts import column_text

@@ -9,8 +9,8 @@ import yaml
 from django.db.models import F
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.own.documents import NotReadable, line_of, read_document
-from toolbench.evals.own.reading import Fault, Faults, case_of
+from toolbench.evals.user_cases.documents import NotReadable, line_of, read_document
+from toolbench.evals.user_cases.parse import Fault, Faults, case_of
 from toolbench.lab.cases.drafts import MOST_TOLD, default_title
 from toolbench.lab.cases.edit import OURS
 from toolbench.lab.cases.merge_import import BroughtIn, Told, bring_in

@@ -1,8 +1,8 @@
 """A stored trial as the beginning of a case: what was asked, what was called, what the tools said."""
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.evals.own.scenario import OwnScenario
-from toolbench.evals.trials import Instance
+from toolbench.evals.types import Instance
+from toolbench.evals.user_cases.scenario import OwnScenario
 from toolbench.lab.cases.drafts import Draft, draft_of, pretty
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import find_scenario

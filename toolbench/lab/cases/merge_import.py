@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import F
 
-from toolbench.evals.own.definition import OwnCase, case_text
+from toolbench.evals.user_cases.definition import OwnCase, case_text
 from toolbench.lab.cases.edit import MINE, Filing, add_cases, edit_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.traces.step_facts import column_text

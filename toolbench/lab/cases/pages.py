@@ -9,10 +9,10 @@ from django.db import connection
 from django.db.models import Prefetch
 
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
-from toolbench.evals.own.expectations import misfits
-from toolbench.evals.own.scenario import OwnScenario
-from toolbench.evals.own.simulated_tools import says_of
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
+from toolbench.evals.user_cases.expectations import misfits
+from toolbench.evals.user_cases.scenario import OwnScenario
+from toolbench.evals.user_cases.simulated_tools import says_of
 from toolbench.lab.cases.drafts import Draft, draft_of, pretty
 from toolbench.lab.cases.edit import NoSuchCase, find_case
 from toolbench.lab.endpoints.setup_pages import ProviderLine, get_providers

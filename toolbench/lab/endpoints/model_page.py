@@ -5,7 +5,7 @@ from datetime import datetime
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.engine.capabilities.record import DOCS, Effective, Told
-from toolbench.evals.causes.calls_as_text import Cause, Clues, causes
+from toolbench.evals.causes.text_calls import Cause, Clues, causes
 from toolbench.lab.endpoints.capabilities import Measured, effective_of, get_effective, get_measured
 from toolbench.lab.endpoints.refused_parameters import Offer, get_offers
 from toolbench.lab.models import Model, Probe, Provider

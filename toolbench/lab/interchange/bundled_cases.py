@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.bfcl.cases import Case as BfclCase
-from toolbench.evals.own.reading import Faults, case_of
+from toolbench.evals.user_cases.parse import Faults, case_of
 from toolbench.lab.cases.bfcl_import import LICENCE, LINK
 from toolbench.lab.interchange.row_json import BadRow
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell

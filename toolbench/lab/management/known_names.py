@@ -3,7 +3,7 @@
 from django.core.management.base import CommandError
 
 from toolbench.evals import scenarios
-from toolbench.evals.filters import nearest
+from toolbench.evals.name_filter import nearest
 from toolbench.lab.models import Case, Run, Trial
 
 REFUSED = 2

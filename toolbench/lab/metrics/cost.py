@@ -8,8 +8,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
-from toolbench.evals.deciding.deciding import ratio
-from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.decisions.choice import ratio
+from toolbench.evals.decisions.requirements import Span
 from toolbench.evals.prices import Price
 from toolbench.lab.metrics.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
 from toolbench.lab.models import RunConfig, Trial

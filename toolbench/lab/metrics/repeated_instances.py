@@ -10,7 +10,7 @@ from django.db.models import Count, Q, QuerySet
 
 from toolbench.evals.statistics.clusters import Clustered
 from toolbench.evals.statistics.intervals import FIXED, Part, Stopping
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.models import Trial
 

@@ -13,9 +13,9 @@ from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import Layers
-from toolbench.evals import examples
+from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
 from toolbench.lab.confirmation import FREE_KINDS, needs_asking
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.auto_method import must_probe, routing_of, way, with_capabilities, with_route
@@ -170,7 +170,7 @@ def _cells(
     kept: list[PlannedCell] = []
     skipped: list[Skipped] = []
     for scenario in found.scenarios:
-        if config.examples and config.examples not in examples.sets_for(scenario.slug):
+        if config.examples and config.examples not in few_shot.sets_for(scenario.slug):
             skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
             continue
         instance = scenario.draw(0, kind="parity")

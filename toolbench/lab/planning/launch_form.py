@@ -7,7 +7,7 @@ from itertools import groupby
 
 from toolbench.evals import scenarios
 from toolbench.evals.statistics.stopping import RATES
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.setup_pages import get_providers
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS

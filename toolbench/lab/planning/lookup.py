@@ -10,7 +10,7 @@ from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.presets import STRATEGIES, preset_names
 from toolbench.evals.statistics.stopping import Until, UntilRefused
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.capabilities import get_effective
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.run_request import LARGEST_CAP, LaunchRefused, RunRequest

@@ -10,7 +10,7 @@ from toolbench.engine.policy.layering import ENGINE, Overridden
 from toolbench.engine.policy.policy import describe_keys, policy_json, resolve
 from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.evals import scenarios
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.plain_text import plain
 from toolbench.lab.planning.expansion import expand

@@ -8,7 +8,7 @@ from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.policy.optional_parameters import OPTIONAL
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
-from toolbench.evals.trials import Instance, Scenario
+from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.confirmation import FREE_KINDS, check_agreed
 from toolbench.lab.models import Cell, Provider
 from toolbench.lab.scenarios.catalogue import find_scenario

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.judging.judging import NEW_CLASSES
+from toolbench.evals.judging.verdict import NEW_CLASSES
 from toolbench.lab.models import Trial
 from toolbench.lab.replays.execute import Replayed, differences, judging_version, replay
 

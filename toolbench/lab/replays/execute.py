@@ -16,9 +16,9 @@ from django.db.models import F
 from toolbench.engine.errors import EngineError
 from toolbench.engine.events import End, Ended, ExchangeError, LeftOut, StopReason
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.judging import failures
-from toolbench.evals.judging.judging import without_tools
-from toolbench.evals.trials import Scenario, Verdict
+from toolbench.evals.judging import failure_classes
+from toolbench.evals.judging.verdict import without_tools
+from toolbench.evals.types import Scenario, Verdict
 from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import find_judging_scenario, find_scenario
 from toolbench.lab.traces.omitted_parameters import read_left_out
@@ -224,7 +224,7 @@ class _Notes:
 
 def _was_driven(trial: Trial) -> bool:
     """Whether the loop came to an end and the judge spoke; not so where Toolbench itself gave the trial up."""
-    known = {row.code: row.judged for row in failures.all_classes()}
+    known = {row.code: row.judged for row in failure_classes.all_classes()}
     return not trial.failure_class or known.get(trial.failure_class, True) or bool(trial.verdict)
 
 

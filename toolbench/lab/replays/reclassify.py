@@ -12,10 +12,10 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.causes.wire_causes import taxonomy_version
-from toolbench.evals.causes.wire_steps import WireStep
-from toolbench.evals.due import Due, Graded, grade
-from toolbench.evals.trials import Scenario
+from toolbench.evals.causes.step_types import WireStep
+from toolbench.evals.causes.table import taxonomy_version
+from toolbench.evals.expected_calls import Due, Graded, grade
+from toolbench.evals.types import Scenario
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.scenarios.catalogue import find_scenario

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.judging import judging
+from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.replays.execute import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay

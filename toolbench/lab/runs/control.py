@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
-from toolbench.evals.judging.failures import all_classes
+from toolbench.evals.judging.failure_classes import all_classes
 from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_at_once
 from toolbench.lab.models import Cell, Run, Trial

@@ -13,9 +13,9 @@ from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
 from toolbench.evals.bfcl.scenario import GROUP as BFCL_GROUP
 from toolbench.evals.bfcl.scenario import BfclScenario
-from toolbench.evals.own.reading import case_of
-from toolbench.evals.own.scenario import GROUP, OwnScenario
-from toolbench.evals.trials import Scenario
+from toolbench.evals.types import Scenario
+from toolbench.evals.user_cases.parse import case_of
+from toolbench.evals.user_cases.scenario import GROUP, OwnScenario
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
 GROUPS = (GROUP, BFCL_GROUP)  # of cells whose scenario is a case

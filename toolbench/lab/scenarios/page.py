@@ -14,7 +14,7 @@ from toolbench.engine.messages import Finding, Usage
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.evals import scenarios
-from toolbench.evals.trials import Instance, Scenario
+from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.scenarios.catalogue import GROUPS, find_scenario
 from toolbench.lab.whole_numbers import whole_number
 

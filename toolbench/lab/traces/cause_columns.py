@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.causes.classifying import Ending, Occurrence, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classify import Ending, Occurrence, cause_signature, grouped, occurrences
 from toolbench.evals.causes.decisive import cause_of
-from toolbench.evals.causes.measures import step_counts
-from toolbench.evals.causes.wire_causes import taxonomy_version
-from toolbench.evals.causes.wire_steps import WireStep
-from toolbench.evals.due import Graded
+from toolbench.evals.causes.step_counts import step_counts
+from toolbench.evals.causes.step_types import WireStep
+from toolbench.evals.causes.table import taxonomy_version
+from toolbench.evals.expected_calls import Graded
 from toolbench.lab.traces.step_facts import column_json, column_text
 
 COLUMNS = {

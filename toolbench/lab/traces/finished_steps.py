@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
 

@@ -14,7 +14,7 @@ from toolbench.engine.messages import (
     TransformChange,
     Turn,
 )
-from toolbench.evals.causes.wire_steps import Exchanged, Ran, WireStep
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.traces.step_facts import load
 

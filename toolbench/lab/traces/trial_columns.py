@@ -10,9 +10,9 @@ from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.optional_parameters import REFUSALS
 from toolbench.engine.values import light
-from toolbench.evals import evidence
-from toolbench.evals.judging import judging
-from toolbench.evals.trials import FirstBad, Verdict
+from toolbench.evals import record_counts
+from toolbench.evals.judging import verdict as judging
+from toolbench.evals.types import FirstBad, Verdict
 from toolbench.lab.traces.step_facts import column_json, column_text
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
@@ -164,7 +164,7 @@ def _counts(drive: Drive) -> JsonObject:
     return {
         **drive.verdict.counts,
         "turns": len({turn.turn for turn in turns}),
-        "not_executed": any(evidence.tries_to_call(answer) and not answer.calls_found for answer in answers),
+        "not_executed": any(record_counts.tries_to_call(answer) and not answer.calls_found for answer in answers),
     }
 
 

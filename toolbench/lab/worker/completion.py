@@ -3,7 +3,7 @@ waited."""
 
 from django.db import connection, transaction
 
-from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.table import taxonomy_version
 from toolbench.lab.metrics.cells import recompute_at_once
 
 # Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from toolbench.engine.asking.methods import ask_for
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import Policy
-from toolbench.evals.trials import Instance
+from toolbench.evals.types import Instance
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint

@@ -10,8 +10,8 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
-from toolbench.evals.due import Due, grade
-from toolbench.evals.judging.judging import without_tools
+from toolbench.evals.expected_calls import Due, grade
+from toolbench.evals.judging.verdict import without_tools
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.traces.cause_columns import cause_columns
 from toolbench.lab.traces.finished_steps import driven_steps

@@ -16,8 +16,9 @@ from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import Policy, policy_json, resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.values import light
-from toolbench.evals import examples, scenarios
-from toolbench.evals.trials import Instance, Scenario
+from toolbench.evals import few_shot as examples
+from toolbench.evals import scenarios
+from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.credentials.keys import endpoint_headers, endpoint_key
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress

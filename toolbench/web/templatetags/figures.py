@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
-from toolbench.evals.deciding import qualifying
+from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN, write_bounds, write_value
 from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed
 from toolbench.evals.statistics.rounding import written
@@ -134,7 +134,7 @@ def answers_needed(percent: int) -> str:
 @register.simple_tag
 def straight_passes(percent: int) -> str:
     """Return how many passes without a failure lift the lower bound to so many percent: 35 for 90."""
-    return str(qualifying.straight_passes(percent / 100))
+    return str(requirements.straight_passes(percent / 100))
 
 
 @register.inclusion_tag("_mark.html")

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from toolbench.engine.policy.presets import preset_names
 from toolbench.evals.causes.class_presets import class_presets
-from toolbench.evals.judging.failures import all_classes
+from toolbench.evals.judging.failure_classes import all_classes
 from toolbench.lab.models import Preset, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose

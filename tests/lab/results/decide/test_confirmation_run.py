@@ -6,7 +6,7 @@ import pytest
 from django.db.models import F
 
 from tests.factories import make_model, make_provider
-from toolbench.evals.deciding.qualifying import Measured, Rule, stand
+from toolbench.evals.decisions.requirements import Measured, Rule, stand
 from toolbench.evals.statistics.intervals import Part
 from toolbench.evals.statistics.pooling import pool
 from toolbench.lab.confirmation import ConfirmationNeeded

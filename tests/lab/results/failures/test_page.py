@@ -6,7 +6,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
-from toolbench.evals.causes.wire_causes import all_causes, taxonomy_version
+from toolbench.evals.causes.table import all_causes, taxonomy_version
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.failures.page import get_codes, get_failures
 from toolbench.lab.results.failures.query import FailuresQuery

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Any
 
 from toolbench.evals.bfcl.agreement import Compared
-from toolbench.evals.bfcl.checking import Checked, checked
-from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.ask_checker import Checked, checked
+from toolbench.evals.bfcl.golden_answers import Call
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
 from toolbench.evals.bfcl.multi_turn.rules import mistake
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.bfcl.cases import data_folder, json_lines, tool_of
-from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.golden_answers import Call
 from toolbench.evals.bfcl.multi_turn.environment import CLASSES
-from toolbench.evals.tables import frozen_row
+from toolbench.evals.data_files import frozen_row
 
 CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
 _PROMPTS = "constants/default_prompts.py"

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.golden_answers import Call
+from toolbench.evals.bfcl.multi_turn.call_runner import Played, play
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
-from toolbench.evals.bfcl.multi_turn.playing import Played, play
 from toolbench.evals.bfcl.multi_turn.states import first_difference
-from toolbench.evals.judging.sentences import shown
+from toolbench.evals.judging.messages import shown
 
 NO_CALL, STATE, RESULT, UNFINISHED = "no call", "state", "result", "unfinished"
 

@@ -12,17 +12,17 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import schema_errors
-from toolbench.evals.bfcl.golden import Call
+from toolbench.evals.bfcl.golden_answers import Call
+from toolbench.evals.bfcl.multi_turn.call_runner import play
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
-from toolbench.evals.bfcl.multi_turn.playing import play
 from toolbench.evals.bfcl.multi_turn.rules import NO_CALL, RESULT, Mistake, mistake
 from toolbench.evals.bfcl.scenario import GROUP
-from toolbench.evals.due import Due
-from toolbench.evals.evidence import CALLS, error_codes
-from toolbench.evals.judging import judging
+from toolbench.evals.expected_calls import Due
+from toolbench.evals.judging import verdict as judging
 from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.own.definition import definition_of
-from toolbench.evals.trials import DRAWN, Check, Instance, Verdict, Workspace
+from toolbench.evals.record_counts import CALLS, error_codes
+from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
+from toolbench.evals.user_cases.definition import definition_of
 
 RULE = (
     "After each of the user's messages the state is the one that BFCL's own calls lead to, and each result of theirs "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.judging.sentences import shown
+from toolbench.evals.judging.messages import shown
 
 State = Mapping[str, Mapping[str, Any]]  # attributes by class
 

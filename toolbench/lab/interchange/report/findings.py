@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.judging import failures
+from toolbench.evals.judging import failure_classes
 from toolbench.lab.interchange.report.summary import ConfigReport
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import in_groups
@@ -55,7 +55,7 @@ def _most_frequent(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
         yield Finding("most_frequent_cause", "No trial failed.")
         return
     code, count = min(found.items(), key=lambda pair: (-pair[1], pair[0]))
-    known = {row.code: row.sentence for row in failures.all_classes()}
+    known = {row.code: row.sentence for row in failure_classes.all_classes()}
     sentence = f" {known[code]}" if code in known else ""
     yield Finding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy
-from toolbench.evals.evidence import TAG_TRANSFORM
 from toolbench.evals.published import CONTROL
+from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics import parity_percentile
 from toolbench.lab.credentials.provider_secrets import provider_secrets
 from toolbench.lab.interchange.report.labels import ConfigLabel

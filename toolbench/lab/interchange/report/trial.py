@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy, policy_json, resolve
-from toolbench.evals.evidence import TAG_TRANSFORM
+from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.lab.interchange.file_json import read_object, read_text
 from toolbench.lab.interchange.report.labels import ConfigLabel, safe
 from toolbench.lab.interchange.report.trial_history import final_draft, history, trace

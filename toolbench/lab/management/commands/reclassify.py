@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from toolbench.evals.causes.wire_causes import taxonomy_version
+from toolbench.evals.causes.table import taxonomy_version
 from toolbench.lab.management.known_names import check_run
 from toolbench.lab.metrics.cells import bring_up_to_date
 from toolbench.lab.replays.reclassify import reclassify

@@ -11,7 +11,7 @@ from toolbench.engine.policy.presets import STRATEGIES as _STRATEGIES
 from toolbench.engine.policy.presets import preset_names
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, Strategy
-from toolbench.evals.filters import EVERYTHING, choose, nearest, unmatched
+from toolbench.evals.name_filter import EVERYTHING, choose, nearest, unmatched
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.models import Case, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.strategies import WITH, WITHOUT, read_strategy

@@ -7,7 +7,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.layering import merged
 from toolbench.engine.policy.presets import openrouter_routing, preset
 from toolbench.evals.catalogue import STRATEGY_MATRIX
-from toolbench.evals.filters import EVERYTHING
+from toolbench.evals.name_filter import EVERYTHING
 from toolbench.lab.management.eval.names import (
     EvalRefused,
     check_tools,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from toolbench.evals.causes.class_presets import class_presets
-from toolbench.evals.judging.failures import all_classes
+from toolbench.evals.judging.failure_classes import all_classes
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison

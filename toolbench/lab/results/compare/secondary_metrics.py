@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from toolbench.evals.deciding.deciding import cost_difference
-from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.decisions.choice import cost_difference
+from toolbench.evals.decisions.requirements import Span
 from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.definitions import METRICS, Metric

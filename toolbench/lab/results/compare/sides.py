@@ -23,9 +23,9 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast
 
-from toolbench.evals.deciding.qualifying import Span
+from toolbench.evals.decisions.requirements import Span
 from toolbench.evals.statistics.clusters import Clustered
-from toolbench.evals.trials import DRAWN
+from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.metrics.cost import cost_per_success, paid_of, paid_together
 from toolbench.lab.metrics.repeated_instances import TRIED

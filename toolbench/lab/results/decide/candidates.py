@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 
-from toolbench.evals.deciding.qualifying import Measured, Span
+from toolbench.evals.decisions.requirements import Measured, Span
 from toolbench.evals.statistics.intervals import Part
 from toolbench.lab.engine_version import distinct_engines
 from toolbench.lab.metrics.cells import ANSWERED, FAR_APART

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.evals.deciding.qualifying import Rule, Standing, stand, straight_passes
+from toolbench.evals.decisions.requirements import Rule, Standing, stand, straight_passes
 from toolbench.evals.statistics import answers_until_closed, more_trials_to_clear
 from toolbench.lab.models import DecisionRecord, Run
 from toolbench.lab.planning.run_request import RunRequest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
-from toolbench.evals.deciding.deciding import More
+from toolbench.evals.decisions.choice import More
 from toolbench.lab.models import Run, RunConfig
 from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
 from toolbench.lab.results.decide.candidates import MORE, Candidate

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.deciding.deciding import Decision, decide, wanted
-from toolbench.evals.deciding.qualifying import REFUSED, Span, Standing
+from toolbench.evals.decisions.choice import Decision, decide, wanted
+from toolbench.evals.decisions.requirements import REFUSED, Span, Standing
 from toolbench.lab.metrics.rate import Rate, pooled_rate
 from toolbench.lab.models import Run
 from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_pool

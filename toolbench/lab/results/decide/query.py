@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.deciding.qualifying import WANTS, Rule
+from toolbench.evals.decisions.requirements import WANTS, Rule
 from toolbench.lab.plain_text import plain
 from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.evals.deciding.recommending import (
+from toolbench.evals.decisions.recommendations import (
     PROFILE_RULES,
     RULES,
     Advice,
@@ -14,7 +14,7 @@ from toolbench.evals.deciding.recommending import (
     disagreements,
     recommend,
 )
-from toolbench.evals.deciding.recommending import overlapping as overlap
+from toolbench.evals.decisions.recommendations import overlapping as overlap
 from toolbench.evals.statistics.pooling import pool
 from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
 from toolbench.lab.models import PublishedRecommendation

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
-from toolbench.evals.deciding.qualifying import Rule, Span, Standing
+from toolbench.evals.decisions.requirements import Rule, Span, Standing
 from toolbench.evals.statistics.pooling import Pooled
 from toolbench.evals.statistics.rounding import written
 from toolbench.lab.engine_version import engine_version

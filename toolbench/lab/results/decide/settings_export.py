@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbench.engine.errors import PlanError, PolicyError
-from toolbench.evals.deciding.sdk_settings import WRITERS, Chosen
+from toolbench.evals.decisions.sdk_export import WRITERS, Chosen
 from toolbench.lab.credentials.provider_secrets import provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.masking.url_keys import mask_address

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
-from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.evals.causes.table import WireCause, all_causes, taxonomy_version
 from toolbench.evals.statistics.intervals import FIXED, Stopping
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.metrics.scenario_versions import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from django.db.models import F
 
 from toolbench.evals.bfcl.scenario import GROUP as PUBLIC
-from toolbench.evals.own.scenario import GROUP as OWN
+from toolbench.evals.user_cases.scenario import GROUP as OWN
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial.index import mark
 from toolbench.lab.results.trial.line_diff import hunks

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from django.db.models import Count
 
-from toolbench.evals.judging import failures
-from toolbench.evals.trials import Check
+from toolbench.evals.judging import failure_classes
+from toolbench.evals.types import Check
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
@@ -113,14 +113,14 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     )
 
 
-def _class(trial: Trial) -> failures.FailureClass | None:
+def _class(trial: Trial) -> failure_classes.FailureClass | None:
     """Dropped tools are the first cause, whatever a judge who did not know of them wrote down."""
     dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
     code = DROPPED if dropped else trial.failure_class
-    return next((one for one in failures.all_classes() if one.code == code), None)
+    return next((one for one in failure_classes.all_classes() if one.code == code), None)
 
 
-def _headline(trial: Trial, row: failures.FailureClass | None) -> str:
+def _headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
     if row and row.code == DROPPED:
         return row.sentence
     if trial.sentence:

@@ -3,8 +3,8 @@ known of its model."""
 
 from dataclasses import dataclass
 
-from toolbench.evals.causes.calls_as_text import Cause
-from toolbench.evals.causes.wire_causes import WireCause, all_causes, taxonomy_version
+from toolbench.evals.causes.table import WireCause, all_causes, taxonomy_version
+from toolbench.evals.causes.text_calls import Cause
 from toolbench.lab.endpoints.capabilities import effective_of
 from toolbench.lab.endpoints.model_page import get_causes
 from toolbench.lab.models import Trial

@@ -1,0 +1,33 @@
+"""BFCL's own checker, in its process."""
+
+from toolbench.evals.bfcl.ask_checker import check
+from toolbench.evals.bfcl.cases import cases
+from toolbench.evals.bfcl.golden_answers import golden_calls
+
+UNSATISFIABLE = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
+
+
+def test_golden_calls_are_right_but_for_four_cases_that_accept_nothing() -> None:
+    """Two demand a parameter and accept no value for it, one demands a parameter that its function has not, one leaves
+    out a parameter that its function requires."""
+    every = list(cases())
+
+    verdicts = check([(case, golden_calls(case)) for case in every])
+
+    assert {case.id for case, verdict in zip(every, verdicts, strict=True) if not verdict.valid} == UNSATISFIABLE
+
+
+def test_a_wrong_value_a_wrong_name_and_a_missing_call_are_not_right() -> None:
+    case = next(cases(["parallel"]))
+    first, *others = golden_calls(case)
+
+    wrong = [
+        [("no_such_tool", first[1]), *others],
+        [(first[0], dict.fromkeys(first[1])), *others],
+        others,
+        [],
+    ]
+
+    verdicts = check([(case, calls) for calls in [[first, *others], *wrong]])
+    assert [verdict.valid for verdict in verdicts] == [True, False, False, False, False]
+    assert all(verdict.error for verdict in verdicts[1:])

@@ -1,0 +1,123 @@
+"""Causes are found in the steps alone, the same each time."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.evals.causes.wire import BROKEN, steps, wrong
+from tests.evals.records import calling, failing, result, saying
+from toolbench.engine.events import ExchangeError, TurnRecord
+from toolbench.engine.messages import SchemaError
+from toolbench.evals.causes.classify import Occurrence, cause_signature, grouped, occurrences
+
+
+def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
+    found = grouped(occurrences(steps(wrong(("$.ops[0].path", "type"), ("$.ops[3].path", "type"), ("$.id", "type")))))
+    assert [(one.code, one.path, one.count) for one in found] == [
+        ("schema_type", "$.ops[0].path", 2),
+        ("schema_type", "$.id", 1),
+    ]
+    assert cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
+
+
+def test_grouped_is_healed_only_where_every_occurrence_is() -> None:
+    healed = Occurrence("call_type", "$.calls", 0, 0, mended=True, healed=True)
+    (both,) = grouped([healed, healed])
+    (one,) = grouped([healed, replace(healed, healed=False)])
+    assert (both.healed, one.healed) == (True, False)
+
+
+def test_occurrences_unknown_tool_is_mended_by_the_last_success() -> None:
+    unknown, good = result("nobody", {}, code="TOOL_NOT_ALLOWED"), result("state_get", {})
+    assert mended(calling(0, good), calling(1, unknown)) == [("tool_unknown", False)]
+    assert mended(calling(0, good), calling(1, unknown), calling(2, good)) == [("tool_unknown", True)]
+
+
+def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
+    wire = steps(calling(0, *[BROKEN] * 5_000), calling(1, result("state_patch", {})))
+    (one,) = grouped(occurrences(wire))
+    assert (one.code, one.count, one.mended) == ("arguments_not_json", 5_000, True)
+
+
+def test_occurrences_cut_behind_a_good_call_is_not_recovered() -> None:
+    good, cut = result("state_get", {}), BROKEN
+    found = occurrences(steps(calling(0, good, cut, finish="length")))
+    assert [(one.code, one.mended) for one in found] == [("cut_by_length", False), ("arguments_not_json", False)]
+
+
+def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
+    assert occurrences(steps(calling(0, result("state_get", {}), finish="length"))) == ()
+
+
+def test_occurrences_whole_call_that_breaks_its_schema_shows_no_cut() -> None:
+    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
+    assert [one.code for one in occurrences(steps(calling(0, broken, finish="length")))] == ["schema_missing"]
+
+
+def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
+    refused = failing(0, ExchangeError("not_found", "…", tool_support=True))
+    found = occurrences(steps(refused, saying(0, "I cannot.", tools_sent=False)))
+    assert [(one.code, one.mended) for one in found] == [("tools_refused", False)]
+
+
+DOWN = ExchangeError("unavailable", "…")
+TAGGED = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
+
+
+def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
+    return [(one.code, one.mended) for one in occurrences(steps(*records))]
+
+
+def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
+    assert mended(failing(0, DOWN)) == [("server_failed", False)]
+    assert mended(failing(0, DOWN), saying(1, "Done.")) == [("server_failed", True)]
+    assert mended(saying(0, "Wait."), failing(1, DOWN)) == [("server_failed", False)]
+    assert mended(saying(0, "Wait."), failing(1, DOWN), saying(2, "Done.")) == [("server_failed", True)]
+
+
+def test_occurrences_blank_answer_is_mended_by_a_call_or_a_text() -> None:
+    assert mended(saying(0, ""), calling(1, result("state_get", {}))) == [("empty_answer", True)]
+    assert mended(saying(0, ""), saying(1, "Done.")) == [("empty_answer", True)]
+    assert mended(saying(0, ""), saying(1, " ")) == [("empty_answer", False), ("empty_answer", False)]
+
+
+def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
+    good = result("state_get", {})
+    assert mended(calling(0, good), saying(1, ""), calling(2, good)) == [("empty_final", True)]
+
+
+def test_occurrences_finding_in_words_is_not_healed() -> None:
+    (one,) = occurrences(steps(saying(0, "state_get()", finding="call_in_text")))
+    assert (one.code, one.path, one.healed) == ("call_in_text", "$.content", False)
+    (failed,) = occurrences(steps(calling(0, BROKEN)))
+    assert (failed.healed, failed.count) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"a": 1}, "arguments_as_object"),
+        ([1], "arguments_not_json"),
+        ([], "arguments_not_json"),
+        (0, "arguments_not_json"),
+        (7, "arguments_not_json"),
+        (" ", "arguments_blank"),
+        (None, "arguments_blank"),
+    ],
+)
+def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
+    unread = replace(BROKEN, call=replace(BROKEN.call, arguments=arguments))
+    assert [one.code for one in occurrences(steps(calling(0, unread)))] == [code]
+
+
+@pytest.mark.parametrize(("text", "codes"), [(" ", ["call_in_reasoning", "empty_answer"]), ("Done.", [])])
+def test_occurrences_call_in_reasoning_counts_beside_a_blank_text(text: str, codes: list[str]) -> None:
+    record = saying(0, text)
+    assert record.answer is not None
+    thought = replace(record, answer=replace(record.answer, message={"reasoning_content": TAGGED}))
+    assert [one.code for one in occurrences(steps(thought))] == codes
+
+
+def test_cause_signature_keeps_120_letters_of_a_path() -> None:
+    cause = Occurrence("schema_type", "$." + "x" * 200, 0, 1, mended=False)
+    assert cause_signature(cause, "happy_path") == f"schema_type · happy_path · $.{'x' * 118} · turn 1"

@@ -1,0 +1,64 @@
+"""The table of causes: a code keeps its meaning, and nothing the engine can report is left without one."""
+
+import json
+import re
+from importlib import resources
+
+from toolbench.evals.causes.table import all_causes, cause_of_envelope, mapped, taxonomy_version
+from toolbench.evals.data_files import read_table
+from toolbench.evals.judging.failure_classes import all_classes
+
+GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
+COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
+PUBLISHED = {
+    1: "never_sent our_error connection_failed read_timeout rate_limited access_refused route_unknown server_failed "
+    "not_an_answer exchange_failed deadline_passed tools_refused tools_dropped request_refused context_overflow "
+    "content_refused stream_cut model_format_error cut_by_length empty_answer empty_final answer_refused no_call "
+    "needless_call call_in_tags call_in_text call_in_reasoning call_unreadable unasked_calls constraint_ignored "
+    "calls_ignored function_call calls_not_a_list arguments_as_object arguments_blank calls_wrapped name_unclean "
+    "ids_wrong finish_wrong text_form_loose arguments_repaired arguments_cut arguments_not_json arguments_too_large "
+    "schema_missing schema_type schema_enum schema_range schema_extra schema_other tool_unknown arguments_refused "
+    "tool_failed tool_output_too_large tool_timeout tool_crashed turns_used_up task_not_done",
+    2: "calls_apart",
+}
+
+
+def test_a_published_code_stays() -> None:
+    assert {code for codes in PUBLISHED.values() for code in codes.split()} == set(all_causes())
+    assert taxonomy_version() == max(PUBLISHED)
+
+
+def test_every_row_says_what_happened_what_to_do_and_where() -> None:
+    for row in all_causes().values():
+        assert re.fullmatch(r"[a-z_]{4,40}", row.code)
+        assert row.group in GROUPS
+        assert row.sentence.endswith(".")
+        assert row.remedy.endswith(".")
+        assert row.link.startswith("/")
+
+
+def test_every_way_an_exchange_can_fail_has_a_cause() -> None:
+    table = resources.files("toolbench.providers").joinpath("data", "outcomes.json").read_text("utf-8")
+    codes = {row["code"] for row in json.loads(table)["rows"]} - {"cancelled"}
+    assert {code for code in codes if not mapped("exchange", code)} == set()
+
+
+def test_every_code_an_envelope_can_carry_has_a_cause() -> None:
+    codes = {code for row in all_classes() for code in row.envelope}
+    assert {code for code in codes if not mapped("envelope", code)} == set()
+
+
+def test_nothing_is_mapped_twice() -> None:
+    for column in COLUMNS:
+        keys = [key for row in all_causes().values() for key in getattr(row, column)]
+        assert len(keys) == len(set(keys)), column
+
+
+def test_a_cause_is_harmless_only_where_the_table_says_so() -> None:
+    said = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
+    assert {row.code for row in all_causes().values() if row.harmless} == said
+
+
+def test_cause_of_envelope_is_that_of_the_first_known_code() -> None:
+    assert cause_of_envelope("NOBODY_KNOWS_IT", "TOOL_NOT_ALLOWED", "ARGUMENTS_TOO_LARGE") == "tool_unknown"
+    assert cause_of_envelope("NOBODY_KNOWS_IT") == cause_of_envelope() == "tool_failed"

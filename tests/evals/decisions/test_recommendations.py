@@ -1,0 +1,115 @@
+"""Our recommendations follow from named rules, and every difference from the published ones has its reason."""
+
+import re
+
+import pytest
+
+from toolbench.evals.decisions.recommendations import RULES, Advice, Tried, disagreements, overlapping, recommend
+from toolbench.evals.published import snapshots
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import pool
+
+
+def advice_on_snapshot() -> dict[str, Advice]:
+    by_model: dict[str, list[Tried]] = {}
+    for cell in snapshots()[0].cells:
+        timeouts = sum(one.count for one in cell.failures if one.name == "TIMEOUT")
+        passed, tried = cell.tool
+        one = Tried(cell.model, cell.profile, passed, tried, tried - timeouts, off=cell.not_applicable)
+        by_model.setdefault(cell.model, []).append(one)
+    return {model: recommend(profiles, 0.9) for model, profiles in by_model.items()}
+
+
+def differing() -> dict[str, list[tuple[str, str, str]]]:
+    """By model without vendor and route: what differs, theirs and ours."""
+    ours = advice_on_snapshot()
+    found = {}
+    for words in snapshots()[0].recommendations:
+        parted = disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
+        name = words.model.partition("/")[2].partition(":")[0]
+        found[name] = [(one.about, one.theirs, one.ours) for one in parted]
+    return {name: parted for name, parted in found.items() if parted}
+
+
+def test_which_of_our_verdicts_differ_from_the_published_ones() -> None:
+    verdicts = {name: pair for name, parted in differing().items() for about, *pair in parted if about == "verdict"}
+    assert verdicts == {
+        "gpt-5.2": ["Yes", "Conditional"],
+        "minimax-m2-her": ["No (for tool calling)", "Not applicable"],
+        "gemini-2.5-flash": ["Yes", "Conditional"],
+    }
+
+
+def test_a_profile_is_preferred_only_where_intervals_lie_apart() -> None:
+    profiles = {name: pair for name, parted in differing().items() for about, *pair in parted if about == "profile"}
+    assert all(ours == "default" for _, ours in profiles.values())
+    assert "qwen3-235b-a22b-2507" not in profiles
+    ours = {model: advice for model, advice in advice_on_snapshot().items()}
+    assert ours["qwen/qwen3-235b-a22b-2507:nitro"].profile_rule == "apart"
+    assert ours["deepseek/deepseek-v3.2:nitro"].profile_rule == "even"
+
+
+def test_every_difference_names_its_rule_and_reason() -> None:
+    ours = advice_on_snapshot()
+    for words in snapshots()[0].recommendations:
+        for one in disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
+            assert one.reason.startswith("Rule ")
+    assert ours["openai/gpt-5.2:nitro"].reason == (
+        "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would tell."
+    )
+
+
+def test_forty_of_forty_overlaps_thirty_six_of_forty() -> None:
+    best, near = Tried("a", "default", 40, 40, 40), Tried("b", "default", 36, 40, 40)
+    assert overlapping(best, near)
+    assert not overlapping(best, Tried("c", "default", 30, 40, 40))
+
+
+@pytest.mark.parametrize(
+    ("tried", "rule"),
+    [
+        (Tried("m", "p", 0, 40, 40, off=True), "tools-off"),
+        (Tried("m", "p", 0, 0, 0), "nothing-tried"),
+        (Tried("m", "p", 20, 40, 40), "below"),
+        (Tried("m", "p", 60, 66, 60), "lost"),
+        (Tried("m", "p", 99, 99, 99, p95_high=30_000, limit=20_000), "slow"),
+        (Tried("m", "p", 99, 99, 99, p95_high=10_000, limit=20_000), "clears"),
+        (Tried("m", "p", 36, 40, 40), "undecided"),
+    ],
+)
+def test_the_first_rule_that_holds_gives_the_verdict(tried: Tried, rule: str) -> None:
+    assert recommend([tried], 0.9).rule == rule
+
+
+def test_rules_have_names_of_their_own() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+SCENARIOS = ("happy_path", "guard", "recovery")
+SHORT: dict[str, tuple[tuple[Part, ...], str]] = {
+    "equally many": ((Part(10, 10),) * 3, "6 more trials (2 of each scenario)"),
+    "one is short": ((Part(40, 40), Part(2, 2), Part(40, 40)), "more trials of guard (2 so far)"),
+    "two are short": ((Part(60, 60), Part(5, 5), Part(5, 5)), "each of guard (5 so far), recovery (5 so far),"),
+    "clustered": ((Part(40, 40), Part(3, 3, clustered=True), Part(40, 40)), "more trials of guard (worth 3"),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
+    parts, words = SHORT[name]
+    count = sum(int(part.n) for part in parts)
+    advice = recommend([Tried("m", "p", count, count, count, delivery=parts, scenarios=SCENARIOS)], 0.9)
+    assert advice.rule == "undecided"
+    assert words in advice.reason
+    total = re.search(r"; ([0-9,]+) more trial", advice.reason)
+    places = [place for place, scenario in enumerate(SCENARIOS) if scenario in advice.reason] or [0, 1, 2]
+    assert total
+    each = int(total[1].replace(",", "")) // len(places)
+
+    def low(more: int) -> float:
+        grown = [
+            Part(p.k + more, p.n + more, p.stopping, p.clustered) if n in places else p for n, p in enumerate(parts)
+        ]
+        return pool(grown).low
+
+    assert low(each) >= 0.9 > low(each - 1)

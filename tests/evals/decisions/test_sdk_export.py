@@ -1,0 +1,135 @@
+"""Chosen settings are taken by those they are written for: the SDKs' own types, and our engine at work."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+import yaml
+from anthropic.types.message_create_params import MessageCreateParamsBase
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from pydantic import TypeAdapter
+
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.tools.python_tools import PythonTools, python_tool
+from toolbench.evals.data_files import read_table
+from toolbench.evals.decisions.sdk_export import (
+    WRITERS,
+    Chosen,
+    as_anthropic,
+    as_json,
+    as_litellm,
+    as_openai,
+    as_python,
+    chat_settings,
+    messages_settings,
+    sdk_keywords,
+)
+from toolbench.providers.driver.converse import converse, world_of
+from toolbench.providers.http.client import Door
+from toolbench.providers.scripted_server import ScriptedProvider, calls, says
+
+PROFILE: JsonObject = {"llm_options_defaults": {"temperature": 0.7, "top_k": 20, "min_p": 0.0, "max_tokens": 500}}
+BASE: JsonObject = {"request_overrides": {"parallel_tool_calls": False}, "tool_use_mode": "enforced", "max_turns": 4}
+TOOL: JsonObject = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+def chosen(base_url: str = "https://example.test/api", **fields: Any) -> Chosen:
+    layers = (("infrastructure", BASE), ("profile", PROFILE))
+    named = {"name": "A model", "model": "vendor/model-a", "api_prefix": "/v1", "key_env": "EXAMPLE_KEY"}
+    return Chosen(**(named | {"base_url": base_url, "wire": "chat", "layers": layers, "policy_hash": "4be1"} | fields))
+
+
+def run(text: str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    exec(compile(text, "settings", "exec"), made)
+    return made
+
+
+def test_the_names_we_keep_are_those_of_the_sdks() -> None:
+    known = read_table("sdk_parameters")
+    assert set(known["openai"]) == {*CompletionCreateParamsBase.__annotations__, "stream"}
+    assert set(known["anthropic"]) == {*MessageCreateParamsBase.__annotations__, "stream"}
+
+
+def test_openais_settings_fit_its_types_and_what_it_does_not_name_goes_beside() -> None:
+    keywords = sdk_keywords("openai", chat_settings(chosen()))
+    extra = keywords.pop("extra_body")
+    assert extra == {"min_p": 0.0, "top_k": 20}
+    whole = keywords | {"messages": [{"role": "user", "content": "Hello"}], "tools": [TOOL]}
+    TypeAdapter(CompletionCreateParamsBase).validate_python(whole)
+    assert (keywords["temperature"], keywords["parallel_tool_calls"], keywords["tool_choice"]) == (0.7, False, "auto")
+
+
+def test_anthropics_settings_fit_its_types() -> None:
+    keywords = sdk_keywords("anthropic", messages_settings(chosen(wire="anthropic"))[0])
+    extra = keywords.pop("extra_body")
+    assert extra == {"temperature": 0.7, "top_k": 20}
+    TypeAdapter(MessageCreateParamsBase).validate_python(
+        keywords | {"messages": [{"role": "user", "content": "Hello"}]}
+    )
+    assert keywords["max_tokens"] == 500
+    assert keywords["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert run(as_anthropic(chosen(wire="anthropic")))["SETTINGS"] == keywords | {"extra_body": extra}
+
+
+def test_the_openai_snippet_asks_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
+    with ScriptedProvider([says("Done.")]) as provider:
+        made = run(as_openai(chosen(provider.base_url)))
+        with made["client"]() as client:
+            answer = client.chat.completions.create(
+                messages=[{"role": "user", "content": "Hello"}], tools=[TOOL], **made["SETTINGS"]
+            )
+        sent = provider.seen[0].json()
+    assert answer.choices[0].message.content == "Done."
+    assert (sent["model"], sent["top_k"], sent["parallel_tool_calls"]) == ("vendor/model-a", 20, False)
+
+
+def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
+    def look() -> str:
+        """Looks."""
+        return "grey"
+
+    async def talk(made: dict[str, Any]) -> str:
+        tools = PythonTools.of(python_tool(look))
+        async with Door() as door:
+            ended = await converse(
+                made["conversation"](tools.registry), "Look.", world_of(made["ENDPOINT"], door, tools)
+            )
+        return ended.final_text
+
+    with ScriptedProvider([calls(("look", {})), says("Grey.")]) as provider:
+        assert asyncio.run(talk(run(as_python(chosen(provider.base_url))))) == "Grey."
+        assert provider.seen[0].json()["temperature"] == 0.7
+
+
+def test_litellm_reads_its_configuration() -> None:
+    model = yaml.safe_load(as_litellm(chosen()))["model_list"][0]
+    assert model["model_name"] == "vendor/model-a"
+    assert model["litellm_params"]["model"] == "openai/vendor/model-a"
+    assert model["litellm_params"]["api_key"] == "os.environ/EXAMPLE_KEY"
+    assert model["litellm_params"]["extra_body"] == {"min_p": 0.0, "top_k": 20}
+
+
+def test_json_has_every_layer_and_the_policy_they_make() -> None:
+    whole = json.loads(as_json(chosen()))
+    assert [layer["name"] for layer in whole["layers"]] == ["infrastructure", "profile"]
+    assert whole["policy"]["max_turns"] == 4
+
+
+def test_what_only_our_engine_does_is_said() -> None:
+    constrained = chosen(layers=(("run", {"method": "constrained"}),))
+    assert "measured with method constrained" in as_openai(constrained)
+    assert "Messages" in as_anthropic(chosen())
+
+
+@pytest.mark.parametrize("file", WRITERS)
+def test_every_strategy_of_the_catalogue_can_be_written(file: str) -> None:
+    for strategy in ("raw", "baseline", "production"):
+        layers = layers_for(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
+        assert "deepseek" in WRITERS[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))

@@ -1,0 +1,64 @@
+"""Patches of a draft: what each operation does, and that nothing is left half done."""
+
+from typing import Any
+
+import pytest
+
+from toolbench.evals.json_patch import PatchError, patched
+
+
+def draft(**values: Any) -> dict[str, Any]:
+    return {"draft": values}
+
+
+@pytest.mark.parametrize(
+    ("before", "operation", "after"),
+    [
+        (draft(), {"op": "set", "path": "/draft/foo", "value": "bar"}, draft(foo="bar")),
+        (draft(), {"op": "set", "path": "/draft/a/b/c", "value": 1}, draft(a={"b": {"c": 1}})),
+        (draft(), {"op": "set", "path": "/draft/a~1b~0c", "value": 1}, {"draft": {"a/b~c": 1}}),
+        (draft(list=[1, 2]), {"op": "set", "path": "/draft/list/1", "value": 9}, draft(list=[1, 9])),
+        (draft(foo=1, bar=2), {"op": "delete", "path": "/draft/foo"}, draft(bar=2)),
+        (draft(list=[1, 2]), {"op": "delete", "path": "/draft/list/0"}, draft(list=[2])),
+        (draft(), {"op": "append", "path": "/draft/list", "value": 1}, draft(list=[1])),
+        (draft(list=[1]), {"op": "append", "path": "/draft/list", "value": 2}, draft(list=[1, 2])),
+        (draft(), {"op": "insert", "path": "/draft/list", "value": 1, "index": 3}, draft(list=[1])),
+        (draft(list=[1, 3]), {"op": "insert", "path": "/draft/list", "value": 2, "index": 1}, draft(list=[1, 2, 3])),
+    ],
+)
+def test_an_operation_does_what_its_name_says(before: Any, operation: Any, after: Any) -> None:
+    assert patched(before, [operation], root="/draft/") == after
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "replace", "path": "/draft/foo", "value": 1},
+        {"op": "set", "path": "/facts/foo", "value": 1},
+        {"op": "set", "path": "/draft/", "value": 1},
+        {"op": "set", "path": 7, "value": 1},
+        {"op": "set", "path": "/draft/bad~2escape", "value": 1},
+        {"op": "set", "path": "/draft/text/inside", "value": 1},
+        {"op": "set", "path": "/draft/list/7", "value": 1},
+        {"op": "set", "path": "/draft/list/-1", "value": 1},
+        {"op": "delete", "path": "/draft/missing"},
+        {"op": "delete", "path": "/draft/missing/deeper"},
+        {"op": "append", "path": "/draft/text", "value": 1},
+        {"op": "insert", "path": "/draft/list", "value": 1},
+        {"op": "insert", "path": "/draft/list", "value": 1, "index": 9},
+        {"op": "insert", "path": "/draft/list", "value": 1, "index": True},
+    ],
+)
+def test_a_bad_operation_undoes_the_good_ones_before_it(operation: Any) -> None:
+    document = draft(text="here", list=[1, 2])
+    good = {"op": "set", "path": "/draft/foo", "value": "bar"}
+    with pytest.raises(PatchError):
+        patched(document, [good, operation], root="/draft/")
+    assert document == draft(text="here", list=[1, 2])
+
+
+def test_a_value_is_copied_into_the_document() -> None:
+    value = {"deep": [1]}
+    changed = patched(draft(), [{"op": "set", "path": "/draft/foo", "value": value}], root="/draft/")
+    value["deep"].append(2)
+    assert changed == draft(foo={"deep": [1]})

@@ -1,0 +1,35 @@
+from typing import Any
+
+import pytest
+
+from tests.evals.records import calling, ended, result, saying
+from toolbench.evals.user_cases.checks import check_faults, run_check
+
+DONE = ended(calling(0, result("look", {}), result("move", {})), saying(1, "Moved to 17."))
+
+
+@pytest.mark.parametrize(
+    ("row", "holds"),
+    [
+        ({"answer_contains": "MOVED"}, True),
+        ({"answer_lacks": "17"}, False),
+        ({"answer_is": " moved to 17. "}, True),
+        ({"called": "look"}, True),
+        ({"called": "look", "times": 2}, False),
+        ({"not_called": "stop"}, True),
+        ({"calls_at_most": 1}, False),
+        ({"before": ["look", "move"]}, True),
+        ({"before": ["move", "look"]}, False),
+    ],
+)
+def test_a_check_is_one_row_of_a_closed_set(row: dict[str, Any], holds: bool) -> None:
+    assert run_check(row, DONE).ok is holds
+
+
+@pytest.mark.parametrize(
+    "row",
+    [None, {}, {"eval": "1"}, {"answer_is": ""}, {"called": "gone"}, {"called": "look", "times": -1},
+     {"calls_at_most": True}, {"before": ["look"]}, {"answer_is": "x", "times": 1}],
+)  # fmt: skip
+def test_any_other_row_is_refused_in_words(row: Any) -> None:
+    assert list(check_faults(row, ("look", "move")))

@@ -1,0 +1,33 @@
+import pytest
+
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools, value_in
+
+RESULTS = {
+    "look": {"fixed": {"sky": "clear"}},
+    "cancel": {"fixed": "ok", "set": {"/orders/{id}/state": "$why"}},
+    "count": {"generated": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+    "refuse": {"error": "not today"},
+}
+
+
+def test_a_tool_gives_back_its_arguments_unless_the_case_says_what_it_answers() -> None:
+    tools = SimulatedTools(RESULTS, {})
+    assert tools.call("other", {"a": 1}, "c") == {"simulated": True, "arguments": {"a": 1}}
+    assert tools.call("look", {}, "c") == {"sky": "clear"}
+    assert tools.call("count", {}, "c") == {"n": 1}
+    refused = tools.call("refuse", {}, "c")
+    assert isinstance(refused, dict)
+    assert (refused["ok"], refused["errors"][0]["message"]) == (False, "not today")
+
+
+def test_effects_change_this_executions_state_and_no_other() -> None:
+    initial = {"orders": {"17": {"state": "open"}}}
+    tools = SimulatedTools(RESULTS, initial)
+    tools.call("cancel", {"id": 17, "why": "late"}, "c")
+    assert value_in(tools.snapshot(), "/orders/17/state") == "late"
+    assert initial == {"orders": {"17": {"state": "open"}}}
+
+
+@pytest.mark.parametrize("pointer", ["/none", "no pointer", "/orders/x/y"])
+def test_where_nothing_stands_there_is_nothing(pointer: str) -> None:
+    assert value_in({"orders": {}}, pointer) is None

@@ -1,0 +1,65 @@
+"""What the four agents work on: workspaces with tables, and tools whose answers are what the next agent is given."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.agents.sql import Table
+from toolbench.evals.data_files import read_table
+from toolbench.evals.workspace import refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    about: str
+    tables: Mapping[str, Table]
+
+
+@cache
+def world() -> Mapping[str, Space]:
+    """The workspaces by name."""
+    rows = read_table("packs/agents")["workspaces"]
+    return {name: Space(row["about"], _tables(row["tables"])) for name, row in rows.items()}
+
+
+def columns_of(workspace_id: str, *tables: str) -> tuple[str, ...]:
+    """The columns of a workspace, or of some of its tables, as table.column."""
+    known = world()[workspace_id].tables
+    return tuple(f"{name}.{column}" for name in known if name in (tables or known) for column in known[name].columns)
+
+
+class AgentWorkspace:
+    """Every answer rests on what was said before: the tables are those of the workspace that was chosen, the columns
+    those of the tables that were chosen. What was chosen wrongly is passed on as it is."""
+
+    def __init__(self) -> None:
+        self._calls: list[JsonObject] = []
+        self._space = ""
+
+    def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
+        if name == "classify_intent":
+            self._space = arguments["workspace_id"]
+            return {"workspace_id": self._space, "tables": list(world()[self._space].tables)}
+        if name == "select_tables":
+            return self._selected(arguments["relevant_tables"])
+        if name == "prune_columns":
+            return {"kept": copy.deepcopy(arguments["relevant_columns"])}
+        if name == "generate_sql":
+            return {"recorded": True}
+        return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+
+    def snapshot(self) -> JsonObject:
+        return {"called": copy.deepcopy(self._calls)}
+
+    def _selected(self, names: list[str]) -> JsonObject:
+        known = world()[self._space].tables if self._space else {}
+        columns = {name: list(known[name].columns) for name in names if name in known}
+        unknown = [name for name in names if name not in known] if self._space else []
+        return {"columns": columns, **({"unknown": unknown} if unknown else {})}
+
+
+def _tables(rows: JsonObject) -> Mapping[str, Table]:
+    return {name: Table(row["columns"], tuple(tuple(one) for one in row["rows"])) for name, row in rows.items()}

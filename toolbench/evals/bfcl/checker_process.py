@@ -1,0 +1,58 @@
+"""BFCL's own checker as a process: `python -m toolbench.evals.bfcl.checker_process`.
+
+A line of JSON in, a line out (valid, error). In are category, functions, calls, answers for one answer; entry, turns,
+answers for a conversation, its turns as BFCL keeps them: lists of answers, each a list of calls in Python. Its table of
+models, whose import would pull in the clients of thirty vendors, is replaced by one entry that changes no names."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+MODEL = "golden"
+_TABLE = "bfcl_eval.constants.model_config"
+_MULTI_TURN = "bfcl_eval.eval_checker.multi_turn_eval"
+
+
+def main() -> None:
+    table = ModuleType(_TABLE)
+    vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL: SimpleNamespace(underscore_to_dot=False)}
+    sys.modules[_TABLE] = table
+    for line in sys.stdin:
+        asked = json.loads(line)
+        sys.stdout.write(json.dumps(_verdict(_turns if "turns" in asked else _answer, asked)) + "\n")
+
+
+def _verdict(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any]:
+    """What the checker says; what it raises over is not valid."""
+    try:
+        said = check(asked)
+    except Exception as error:
+        return {"valid": False, "error": f"the checker failed: {type(error).__name__}: {error}"}
+    return {"valid": said["valid"], "error": str(said.get("error", said.get("error_message", "")))[:500]}
+
+
+def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+    check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
+    python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
+    calls = [{name: arguments} for name, arguments in asked["calls"]]
+    said: dict[str, Any] = check(asked["functions"], calls, asked["answers"], python, asked["category"], MODEL)
+    return said
+
+
+def _turns(asked: dict[str, Any]) -> dict[str, Any]:
+    """BFCL keeps the instances of a conversation under a global name; they go before the next one."""
+    check = importlib.import_module(f"{_MULTI_TURN}.multi_turn_checker").multi_turn_checker
+    try:
+        said: dict[str, Any] = check(asked["turns"], asked["answers"], asked["entry"], "", MODEL)
+    finally:
+        kept = vars(importlib.import_module(f"{_MULTI_TURN}.multi_turn_utils"))
+        for name in [name for name in kept if name.endswith("_instance")]:
+            del kept[name]
+    return said
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Counts that the steps of one trial show beside those of evidence.py: they too can be taken again from what is
+stored."""
+
+from collections.abc import Sequence
+
+from toolbench.evals.causes.classify import Occurrence
+from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+
+KINDS = ("missing", "type", "enum", "range", "extra")
+
+
+def step_counts(steps: Sequence[WireStep], found: Sequence[Occurrence]) -> dict[str, int]:
+    """`<kind>_calls`: calls with a violation of that kind. A good turn is one that was answered and shows nothing
+    that was not healed at once. A final answer has no call in it; an empty final one is blank after a tool's result."""
+    calls = [step for step in steps if isinstance(step, Ran)]
+    answers = [step for step in steps if isinstance(step, Exchanged) and step.answer is not None]
+    answered = {step.turn for step in answers}
+    bad = {one.turn for one in found if not one.healed}
+    kinds = [{error.kind for error in step.result.schema_errors} for step in calls]
+    return {
+        "failed_calls": sum(not step.ok for step in calls),
+        **{f"{kind}_calls": sum(kind in broken for broken in kinds) for kind in KINDS},
+        "answered_turns": len(answered),
+        "good_turns": len(answered - bad),
+        "final_answers": sum(not step.answer.calls_found for step in answers if step.answer is not None),
+        "empty_finals": sum(one.code == "empty_final" for one in found),
+    }

@@ -1,0 +1,52 @@
+"""The table of causes on the wire: a stable code for each, with a plain sentence, a remedy and where to go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from toolbench.evals.data_files import frozen_row, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class WireCause:
+    """One row; `link` is a page of ours. `harmless`: of no consequence by itself. The rest says what is mapped
+    onto the row, as the table's head explains."""
+
+    code: str
+    group: str
+    sentence: str
+    remedy: str
+    link: str
+    harmless: bool = False
+    exchange: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    envelope: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+
+def taxonomy_version() -> int:
+    return int(read_table("wire_causes")["version"])
+
+
+@cache
+def all_causes() -> Mapping[str, WireCause]:
+    """Every row by its code, in the table's order."""
+    rows = [WireCause(**frozen_row(row)) for row in read_table("wire_causes")["rows"]]
+    return {row.code: row for row in rows}
+
+
+def mapped(column: str, key: str) -> str:
+    """The code that `key` is mapped onto in one of COLUMNS, "" for none."""
+    return _mapping(column).get(key, "")
+
+
+def cause_of_envelope(*error_codes: str) -> str:
+    """Return the cause for a failed call from the error codes in its envelope: the first that the table knows."""
+    return next((code for name in error_codes if (code := mapped("envelope", name))), "tool_failed")
+
+
+@cache
+def _mapping(column: str) -> Mapping[str, str]:
+    return {key: row.code for row in all_causes().values() for key in getattr(row, column)}

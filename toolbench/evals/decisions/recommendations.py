@@ -1,0 +1,215 @@
+"""Our recommendations: written rules, each with a name, the first that holds; and where they differ from somebody
+else's, with the reason."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from toolbench.evals.decisions.requirements import RELIABLE, Measured, Rule, in_words, stand
+from toolbench.evals.statistics import answers_until_closed
+from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.statistics.pooling import Pooled, pool
+from toolbench.evals.statistics.rounding import written
+
+YES, NO, CONDITIONAL, NOT_APPLICABLE = "Yes", "No", "Conditional", "Not applicable"
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
+    and `given` are the same by scenario, () where that is not known; `scenarios` names these. `off`: tools were off.
+    `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
+
+    model: str
+    profile: str
+    passed: int
+    tried: int
+    answered: int
+    off: bool = False
+    p95_high: float | None = None
+    limit: float | None = None
+    late: int = 0
+    delivery: tuple[Part, ...] = ()
+    given: tuple[Part, ...] = ()
+    scenarios: tuple[str, ...] = ()
+
+    @property
+    def delivered(self) -> int:
+        return self.passed - self.late
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.delivery or (Part(self.delivered, self.tried),)
+
+    @property
+    def given_pool(self) -> Pooled:
+        return pool(self.given or (Part(self.passed, self.answered),))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        pooled = pool(self.parts)
+        return pooled.low, pooled.high
+
+    @property
+    def counted(self) -> str:
+        low, high = self.bounds
+        return f"{self.delivered}/{self.tried} [{written(100 * low)}–{written(100 * high)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationRule:
+    """`holds` is asked with the target as a fraction; `says` words the reason, with the target in percent."""
+
+    name: str
+    verdict: str
+    means: str
+    holds: Callable[[Tried, float], bool]
+    says: Callable[[Tried, float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is recommended of a model: a profile, a verdict, and the rule that gave each with its reason."""
+
+    model: str
+    tried: Tried
+    verdict: str
+    rule: str
+    reason: str
+    profile_rule: str
+    profile_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """`about` is the verdict or the profile."""
+
+    about: str
+    theirs: str
+    ours: str
+    reason: str
+
+
+def _lost(tried: Tried, target: float) -> bool:
+    short = tried.answered < tried.tried or tried.late > 0
+    return short and tried.bounds[0] < target <= tried.given_pool.low
+
+
+def _undecided(tried: Tried, target: float) -> str:
+    measured = Measured(
+        tried.model, tried.profile, tried.passed, tried.tried, tried.answered, late=tried.late,
+        delivery=tried.delivery, given=tried.given, scenarios=tried.scenarios,
+    )  # fmt: skip
+    lacking = stand(measured, Rule(RELIABLE, 100 * target, None)).lacking
+    told = "more trials at this rate would not lift it"
+    if lacking:
+        told = f"{in_words(lacking, measured)} at this rate would tell"
+    return f"{tried.counted} %: {written(100 * target)} % lies inside, so it is not decided; {told}."
+
+
+RULES: tuple[RecommendationRule, ...] = (
+    RecommendationRule(
+        "tools-off",
+        NOT_APPLICABLE,
+        "Tools were off: tool scenarios say nothing about the model.",
+        lambda tried, target: tried.off,
+        lambda tried, target: f"Its tools were off, so {tried.passed}/{tried.tried} is neither a pass nor a fail.",
+    ),
+    RecommendationRule(
+        "nothing-tried",
+        NOT_APPLICABLE,
+        "Nothing was tried.",
+        lambda tried, target: not tried.tried,
+        lambda tried, target: "Nothing of it was tried.",
+    ),
+    RecommendationRule(
+        "below",
+        NO,
+        "The whole interval of delivered success lies below the target.",
+        lambda tried, target: tried.bounds[1] < target,
+        lambda tried, target: f"{tried.counted} %: all of it below {written(100 * target)} %.",
+    ),
+    RecommendationRule(
+        "lost",
+        CONDITIONAL,
+        "Answers are good enough, but too many trials brought none.",
+        _lost,
+        lambda tried, target: (
+            f"{tried.answered - tried.passed} of {tried.answered} answers failed, but "
+            f"{tried.tried - tried.answered + tried.late} of {tried.tried} trials brought none when first asked."
+        ),
+    ),
+    RecommendationRule(
+        "slow",
+        CONDITIONAL,
+        f"The upper bound of p95 lies above the limit; it exists from {answers_until_closed(0.95, 0)} answers on.",
+        lambda tried, target: bool(tried.limit and tried.p95_high and tried.p95_high > tried.limit),
+        lambda tried, target: f"Its p95 may be {written((tried.p95_high or 0) / 1000, 1)} s, above the limit.",
+    ),
+    RecommendationRule(
+        "clears",
+        YES,
+        "The lower bound of delivered success reaches the target.",
+        lambda tried, target: tried.bounds[0] >= target,
+        lambda tried, target: f"{tried.counted} %: the lower bound reaches {written(100 * target)} %.",
+    ),
+    RecommendationRule(
+        "undecided",
+        CONDITIONAL,
+        "The target lies inside the interval: more trials have to tell.",
+        lambda tried, target: True,
+        _undecided,
+    ),
+)
+PROFILE_RULES = {
+    "only": "One profile was tried, so there is nothing to prefer.",
+    "apart": "Its interval lies above that of every other profile.",
+    "even": "No profile is shown to be better: the default is kept, unless another is shown to be better than it.",
+}
+
+
+def recommend(profiles: Sequence[Tried], target: float) -> Advice:
+    """For one model, of at least one profile tried. `target` is a fraction."""
+    chosen, name, why = _profile(profiles)
+    rule = next(rule for rule in RULES if rule.holds(chosen, target))
+    return Advice(chosen.model, chosen, rule.verdict, rule.name, rule.says(chosen, target), name, why)
+
+
+def disagreements(advice: Advice, *, recommended: str, profile: str) -> tuple[Disagreement, ...]:
+    """Where the published words (verbatim) and ours part, each with our reason."""
+    found = []
+    if verdict_in(recommended) != advice.verdict:
+        found.append(Disagreement("verdict", recommended, advice.verdict, f"Rule {advice.rule}: {advice.reason}"))
+    if profile != advice.tried.profile:
+        reason = f"Rule {advice.profile_rule}: {advice.profile_reason}"
+        found.append(Disagreement("profile", profile, advice.tried.profile, reason))
+    return tuple(found)
+
+
+def verdict_in(words: str) -> str:
+    """Yes, No or Conditional, by how published words begin; the words themselves where they begin otherwise."""
+    return next((verdict for verdict in (YES, NO, CONDITIONAL) if words.startswith(verdict)), words)
+
+
+def overlapping(first: Tried, second: Tried) -> bool:
+    """Whether two intervals share a value, so that these trials cannot tell the two apart."""
+    (low, high), (other_low, other_high) = first.bounds, second.bounds
+    return low <= other_high and other_low <= high
+
+
+def _profile(profiles: Sequence[Tried]) -> tuple[Tried, str, str]:
+    if len(profiles) == 1:
+        return profiles[0], "only", PROFILE_RULES["only"]
+    best = max(profiles, key=lambda one: (one.bounds[0], one.profile == DEFAULT))
+    rest = [one for one in profiles if one is not best]
+    against = ", ".join(f"{one.profile} {one.counted}" for one in rest)
+    if not any(overlapping(best, one) for one in rest):
+        return best, "apart", f"{best.counted} % lies above {against}."
+    kept = next((one for one in _not_beaten(profiles) if one.profile == DEFAULT), best)
+    others = ", ".join(f"{one.profile} {one.counted}" for one in profiles if one is not kept)
+    return kept, "even", f"{kept.counted} % overlaps {others}: no profile is shown to be better."
+
+
+def _not_beaten(profiles: Iterable[Tried]) -> list[Tried]:
+    listed = list(profiles)
+    return [one for one in listed if not any(other.bounds[0] > one.bounds[1] for other in listed)]

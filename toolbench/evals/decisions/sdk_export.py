@@ -1,0 +1,193 @@
+"""Chosen settings as others take them: Python of the OpenAI and Anthropic SDKs, LiteLLM's configuration, Python of our
+own engine, JSON. A key is only ever named by its environment variable."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pprint import pformat
+from typing import Any
+
+import yaml
+
+from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.turn import build_request
+from toolbench.engine.messages import JsonObject
+from toolbench.engine.policy.policy import policy_json, resolve
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.wires.anthropic.requests import encode_request
+from toolbench.evals.data_files import read_table
+
+OF_THE_CALLER = ("messages", "tools", "system", "functions")
+WIDTH = 100
+NATIVE = "native"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A configuration to take away. `base_url` has no prefix and no credentials; `key_env` names the variable that
+    holds the key. `layers` are as frozen, the weakest first. `about` says where it comes from, one line each."""
+
+    name: str
+    model: str
+    base_url: str
+    api_prefix: str
+    key_env: str
+    wire: str
+    layers: tuple[tuple[str, JsonObject], ...]
+    policy_hash: str
+    stream: bool = False
+    about: tuple[str, ...] = field(default=())
+
+    @property
+    def address(self) -> str:
+        """Base URL with its prefix, never doubled."""
+        base, prefix = self.base_url.rstrip("/"), self.api_prefix.strip("/")
+        return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
+
+
+def chat_settings(chosen: Chosen) -> JsonObject:
+    """What our engine puts into a chat body beside the conversation and the tools, taken from a body that it made."""
+    policy = resolve((*chosen.layers, ("export", {"method": NATIVE}))).policy
+    some_tool = ToolRegistry((ToolDefinition("a_tool", "Stands for yours."),))
+    setup = prepare_turns(chosen.model, policy, system="", tools=some_tool, options={}, seed=None)
+    body: JsonObject = json.loads(build_request(setup, 0, [_HELLO], with_tools=True).body)
+    kept = {name: value for name, value in body.items() if name not in OF_THE_CALLER}
+    return kept | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
+
+
+def messages_settings(chosen: Chosen) -> tuple[JsonObject, tuple[str, ...]]:
+    """The same for Anthropic's Messages, and what could not travel as asked."""
+    tool = ToolDefinition("a_tool", "Stands for yours.").to_openai()
+    body, changes = encode_request({**chat_settings(chosen), "messages": [_HELLO], "tools": [tool]})
+    kept = {name: value for name, value in body.items() if name not in OF_THE_CALLER}
+    return kept, tuple(f"{change.name}: {change.path}" for change in changes)
+
+
+def sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
+    """As keyword arguments of the SDK's create(): what it does not name goes into `extra_body`."""
+    known = read_table("sdk_parameters")[sdk]
+    extra = {name: value for name, value in settings.items() if name not in known}
+    named = {name: value for name, value in settings.items() if name in known}
+    return {**named, "extra_body": extra} if extra else named
+
+
+def as_openai(chosen: Chosen) -> str:
+    head = _head(chosen, "the OpenAI SDK")
+    return f"""{head}
+import os
+
+from openai import OpenAI
+
+SETTINGS = {_python(sdk_keywords("openai", chat_settings(chosen)))}
+
+
+def client():
+    return OpenAI(base_url={chosen.address!r}, api_key=os.environ[{chosen.key_env!r}])
+
+
+def create(messages, tools):
+    return client().chat.completions.create(messages=messages, tools=tools, **SETTINGS)
+"""
+
+
+def as_anthropic(chosen: Chosen) -> str:
+    settings, changes = messages_settings(chosen)
+    noted = [f"Could not travel as asked: {change}." for change in changes]
+    if chosen.wire != "anthropic":
+        noted.append("This provider speaks OpenAI's shape: what follows is for the same model behind Messages.")
+    head = _head(chosen, "the Anthropic SDK", noted)
+    return f"""{head}
+import os
+
+from anthropic import Anthropic
+
+SETTINGS = {_python(sdk_keywords("anthropic", settings))}
+
+
+def client():
+    return Anthropic(base_url={chosen.base_url!r}, api_key=os.environ[{chosen.key_env!r}])
+
+
+def create(messages, tools):
+    return client().messages.create(messages=messages, tools=tools, **SETTINGS)
+"""
+
+
+def as_litellm(chosen: Chosen) -> str:
+    keywords = sdk_keywords("openai", chat_settings(chosen))
+    maker = "anthropic" if chosen.wire == "anthropic" else "openai"
+    base = chosen.base_url if maker == "anthropic" else chosen.address
+    reached = {"model": f"{maker}/{keywords.pop('model')}", "api_base": base, "api_key": f"os.environ/{chosen.key_env}"}
+    config = {"model_list": [{"model_name": chosen.model, "litellm_params": reached | keywords}]}
+    written: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+    return f"{_head(chosen, 'the LiteLLM proxy')}\n{written}"
+
+
+def as_python(chosen: Chosen) -> str:
+    head = _head(chosen, "our own engine: workarounds, limits and fallbacks come along", (), whole=True)
+    return f"""{head}
+import os
+
+from toolbench.engine.conversation import Conversation
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.providers.endpoint import Endpoint
+
+LAYERS = {_python([list(layer) for layer in chosen.layers])}
+ENDPOINT = Endpoint(
+    {chosen.base_url!r},
+    {chosen.model!r},
+    api_prefix={chosen.api_prefix!r},
+    key=os.environ.get({chosen.key_env!r}, ""),
+    wire={chosen.wire!r},
+)
+
+
+def conversation(tools=None, system=""):
+    policy = resolve([tuple(layer) for layer in LAYERS]).policy
+    return Conversation(ENDPOINT.model, tools or ToolRegistry(), policy, system, stream={chosen.stream!r})
+"""
+
+
+def as_json(chosen: Chosen) -> str:
+    whole = {
+        "about": list(chosen.about),
+        "model": chosen.model,
+        "base_url": chosen.base_url,
+        "api_prefix": chosen.api_prefix,
+        "key_env": chosen.key_env,
+        "wire": chosen.wire,
+        "stream": chosen.stream,
+        "policy_hash": chosen.policy_hash,
+        "layers": [{"name": name, "patch": patch} for name, patch in chosen.layers],
+        "policy": policy_json(resolve(chosen.layers).policy),
+        "chat_settings": chat_settings(chosen),
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+WRITERS: dict[str, tuple[str, Callable[[Chosen], str]]] = {
+    "openai.py": ("OpenAI SDK", as_openai),
+    "anthropic.py": ("Anthropic SDK", as_anthropic),
+    "litellm.yaml": ("LiteLLM", as_litellm),
+    "python.py": ("Python, our engine", as_python),
+    "settings.json": ("JSON", as_json),
+}
+_HELLO: JsonObject = {"role": "user", "content": "Hello"}
+
+
+def _head(chosen: Chosen, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
+    """Comment lines; outside our own engine it is said what does not come along."""
+    policy = resolve(chosen.layers).policy
+    lines = [f"{chosen.name}, for {who}.", *chosen.about, *notes]
+    if not whole and policy.method != NATIVE:
+        lines.append(f"It was measured with method {policy.method}, which only our engine speaks: this asks natively.")
+    if not whole:
+        lines.append(
+            "Transforms, repairs, limits and fallbacks of the policy live in our engine: take python.py for those."
+        )
+    return "\n".join("# " + " ".join(line.split()) for line in lines)
+
+
+def _python(value: object) -> str:
+    return pformat(value, width=WIDTH, sort_dicts=False)

@@ -1,0 +1,111 @@
+"""Checks that a case may name: a small closed set, written as data. Nothing that comes from a browser is executed.
+
+{"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}: the final text, whatever its case;
+{"called": tool, "times": n}, without `times` at least once; {"not_called": tool}; {"calls_at_most": n}; {"before":
+[tool, tool]}: the first call of the one before the first call of the other."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from toolbench.engine.events import Ended
+from toolbench.engine.messages import JsonObject
+from toolbench.evals.judging.messages import shown
+from toolbench.evals.record_counts import called
+from toolbench.evals.types import Check
+
+KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")
+
+
+def run_check(row: JsonObject, ended: Ended) -> Check:
+    kind = next(name for name in KINDS if name in row)
+    return _RUN[kind](row, ended)
+
+
+def check_faults(row: Any, tools: Collection[str]) -> Iterator[str]:
+    """What is wrong with a row, in sentences."""
+    kinds = [name for name in KINDS if name in row] if isinstance(row, Mapping) else []
+    if len(kinds) != 1:
+        yield f"A check is an object with exactly one of {', '.join(KINDS)}."
+        return
+    kind = kinds[0]
+    value = row[kind]
+    if kind == "calls_at_most":
+        good = _is_count(value)
+    elif kind == "before":
+        good = isinstance(value, list) and len(value) == 2 and all(isinstance(name, str) for name in value)
+    else:
+        good = isinstance(value, str) and bool(value)
+    if not good:
+        yield f"{kind} takes {_TAKES.get(kind, 'a text')}."
+        return
+    named = value if kind == "before" else [value] if kind in ("called", "not_called") else []
+    yield from (f"There is no tool {name} in this case." for name in named if name not in tools)
+    if unknown := sorted(set(row) - {kind} - ({"times"} if kind == "called" else set())):
+        yield f"{unknown[0]} means nothing beside {kind}."
+    if not _is_count(row.get("times", 1)):
+        yield "times takes a whole number from 0."
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _names(ended: Ended) -> list[str]:
+    return [one.tool for one in called(ended)]
+
+
+def _contains(row: JsonObject, ended: Ended) -> Check:
+    text = row["answer_contains"]
+    return _check(f"the answer contains {shown(text)}", text.casefold() in ended.final_text.casefold(), ended)
+
+
+def _lacks(row: JsonObject, ended: Ended) -> Check:
+    text = row["answer_lacks"]
+    return _check(f"the answer lacks {shown(text)}", text.casefold() not in ended.final_text.casefold(), ended)
+
+
+def _is(row: JsonObject, ended: Ended) -> Check:
+    text = row["answer_is"]
+    is_it = text.strip().casefold() == ended.final_text.strip().casefold()
+    return _check(f"the answer is {shown(text)}", is_it, ended)
+
+
+def _called(row: JsonObject, ended: Ended) -> Check:
+    tool, times, found = row["called"], row.get("times"), _names(ended).count(row["called"])
+    name = f"{tool} is called" + ("" if times is None else f" {times} times")
+    return Check(name, found >= 1 if times is None else found == times, f"it was called {found} times")
+
+
+def _not_called(row: JsonObject, ended: Ended) -> Check:
+    found = _names(ended).count(row["not_called"])
+    return Check(f"{row['not_called']} is not called", not found, f"it was called {found} times" if found else "")
+
+
+def _at_most(row: JsonObject, ended: Ended) -> Check:
+    found = len(_names(ended))
+    return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
+
+
+def _before(row: JsonObject, ended: Ended) -> Check:
+    first, second = row["before"]
+    return Check(f"{first} before {second}", _comes_first(_names(ended), first, second))
+
+
+def _comes_first(names: Sequence[str], first: str, second: str) -> bool:
+    return first in names and (second not in names or names.index(first) < names.index(second))
+
+
+def _check(name: str, ok: bool, ended: Ended) -> Check:
+    return Check(name, ok, "" if ok else f"the answer is {shown(ended.final_text)}")
+
+
+_RUN: Mapping[str, Callable[[JsonObject, Ended], Check]] = {
+    "answer_contains": _contains,
+    "answer_lacks": _lacks,
+    "answer_is": _is,
+    "called": _called,
+    "not_called": _not_called,
+    "calls_at_most": _at_most,
+    "before": _before,
+}
+_TAKES = {"calls_at_most": "a whole number from 0", "before": "a list of two tools", "called": "a tool's name"}
