@@ -32,7 +32,7 @@ from benchmarks.canary_provider import Hostile
 from benchmarks.canary_search import Search
 from benchmarks.canary_side import KEY_NAME
 from toolbench.providers.scripted_server import ScriptedProvider
-from toolbench.running.places import ROOT
+from toolbench.running.paths import ROOT
 
 CANARIES = {
     "environment": "sk-env-0Canary9aZq7Xw+Rt/5",

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.ways import Measured
-from toolbench.running.children import Child, Spec
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT
-from toolbench.running.plan import environment, worker_command
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT
+from toolbench.running.processes import environment, worker_command
 from toolbench.running.servers import Postgres, Valkey
 
 KEY_NAME = "TOOLBENCH_BENCHMARK_KEY"

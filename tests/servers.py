@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.environment import FOLDER, SOCKETS
-from toolbench.running.children import Child, Spec
+from toolbench.running.child_process import Child, Spec
 from toolbench.running.servers import Postgres, Valkey
 
 _PATIENCE_SECONDS = 60

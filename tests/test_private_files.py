@@ -10,7 +10,7 @@ from threading import Barrier
 import pytest
 
 from toolbench.private_files import make_once, replace
-from toolbench.running.places import ROOT, State, read_state
+from toolbench.running.paths import ROOT, State, read_state
 
 _AT_ONCE = 8
 

@@ -108,7 +108,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "toolbench.web.context.frame",
+                "toolbench.web.context_processors.frame",
             ],
         },
     }

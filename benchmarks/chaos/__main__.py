@@ -19,7 +19,7 @@ from benchmarks.chaos.rounds import Chaos
 from benchmarks.chaos.schedule import plan_round
 from benchmarks.chaos.space import enter_namespace
 from benchmarks.chaos.stack import Stack
-from toolbench.running.places import ROOT
+from toolbench.running.paths import ROOT
 
 AIM_SECONDS = 10.0  # a round; of longer ones the logs are kept
 

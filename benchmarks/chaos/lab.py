@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT
 
 _TRIES, _PAUSE_SECONDS = 40, 0.5
 

@@ -17,8 +17,8 @@ import psycopg
 
 from benchmarks.chaos.schedule import BACKEND, DATABASE, SUPERVISOR
 from benchmarks.chaos.space import Disk
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT, Lock, read_state
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT, Lock, read_state
 
 PATIENCE_SECONDS = 120
 # Short, so that what is lost is found within a round. Start-up takes seconds: silence is judged late.

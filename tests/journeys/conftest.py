@@ -17,8 +17,8 @@ from tests.environment import VAR
 from toolbench.lab.builtin_data import load
 from toolbench.lab.worker.local_services import register
 from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
-from toolbench.running.children import Child, Spec
-from toolbench.running.identity import confined
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.database_user import confined
 
 Scripting = Callable[[Callable[[Seen], Answer]], ScriptedProvider]
 

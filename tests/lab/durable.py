@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from tests.waiting import wait_until
-from toolbench.running.children import Child, Spec
+from toolbench.running.child_process import Child, Spec
 from toolbench.running.servers import Postgres
 
 

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from tests.lab.durable import DurablePostgres
 from tests.waiting import wait_until
-from toolbench.running.children import Child, Spec
+from toolbench.running.child_process import Child, Spec
 from toolbench.running.servers import Valkey
 
 _ROOT = Path(settings.BASE_DIR)

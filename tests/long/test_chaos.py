@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos.record import describe
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT
 
 pytestmark = pytest.mark.long
 

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
-from toolbench.running.problems import Problem
+from toolbench.running.errors import Problem
 from toolbench.running.servers import check_database
 
 

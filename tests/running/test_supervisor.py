@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from toolbench.running.announcements import Register
-from toolbench.running.children import Child, Spec
-from toolbench.running.places import Lock
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.paths import Lock
+from toolbench.running.ready_lines import Register
 from toolbench.running.silence import GROWTH, START_SECONDS
 from toolbench.running.supervisor import Supervisor
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from toolbench.running.heartbeats import silent_seconds
-from toolbench.running.places import ROOT, Lock, Places, read_state
+from toolbench.running.paths import ROOT, Lock, Places, read_state
 
 _PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]

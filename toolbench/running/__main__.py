@@ -4,12 +4,12 @@ import os
 import shutil
 import sys
 
-from toolbench.running.choices import Choices
-from toolbench.running.places import ROOT, Lock, Places, read_state, var_folder
-from toolbench.running.plan import environment, worker_command
-from toolbench.running.problems import Problem, say
+from toolbench.running.errors import Problem, say
+from toolbench.running.options import Choices
+from toolbench.running.paths import ROOT, Lock, Places, read_state, var_folder
+from toolbench.running.processes import environment, worker_command
 from toolbench.running.servers import check_database
-from toolbench.running.starting import Start
+from toolbench.running.startup import Start
 
 
 def up() -> None:

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from toolbench.running.problems import Problem
+from toolbench.running.errors import Problem
 
 
 def package_folder(name: str) -> Path:

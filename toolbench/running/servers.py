@@ -12,8 +12,8 @@ import psycopg
 from psycopg import sql
 
 from toolbench.running.binaries import postgres_folder, valkey_server
-from toolbench.running.identity import Identity, confined, data_within_reach, unprivileged, within_reach
-from toolbench.running.problems import Problem
+from toolbench.running.database_user import Identity, confined, data_within_reach, unprivileged, within_reach
+from toolbench.running.errors import Problem
 
 _PLAIN = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbench.running.announcements import Register
-from toolbench.running.children import Child, Spec
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.ready_lines import Register
 from toolbench.running.silence import SETTLED_SECONDS, Silence
 
 FIRST_PAUSE = 0.5

@@ -2,16 +2,16 @@
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 
-from toolbench.web.converters import CaseFile, Sheet, Side, Table
+from toolbench.web.url_converters import CaseFile, Sheet, Side, Table
 from toolbench.web.views import (
     cases,
     compare,
     compatibility,
     decide,
     failures,
-    first,
     formats,
     health,
+    home,
     imports,
     judgements,
     latency,
@@ -40,7 +40,7 @@ for name, converter in {"side": Side, "table": Table, "sheet": Sheet, "case_file
     register_converter(converter, name)
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", first.show, name="first"),
+    path("", home.show, name="first"),
     path("matrix/", matrix.show, name="matrix"),
     path("matrix/export.<sheet:kind>", matrix.export, name="matrix-export"),
     path("compare/", compare.show, name="compare"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.chaos.space import find_unshare
-from toolbench.running.places import ROOT
+from toolbench.running.paths import ROOT
 
 UNSHARE = find_unshare()
 _SCRIPT = """

@@ -26,10 +26,10 @@ from toolbench.lab.worker import local_server_checks
 from toolbench.lab.worker.local_server_checks import MOST_LOSSES
 from toolbench.lab.worker.local_services import register
 from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen
-from toolbench.running.announcements import Register
-from toolbench.running.children import Child, Spec
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT, Lock
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT, Lock
+from toolbench.running.ready_lines import Register
 from toolbench.running.supervisor import Supervisor
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
 from toolbench.lab.models import Run
-from toolbench.running.places import ROOT
+from toolbench.running.paths import ROOT
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

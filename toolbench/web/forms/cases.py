@@ -15,7 +15,7 @@ from toolbench.lab.cases.pages import get_models_to_try
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.forms.refusals import show_refusal
+from toolbench.web.forms.errors import show_refusal
 
 MOST_SAID = 20
 LARGEST_FILE = 20_000_000

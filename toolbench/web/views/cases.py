@@ -16,9 +16,9 @@ from toolbench.lab.scenarios.case_sets import NoSuchSet, set_privacy
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file
 from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
-from toolbench.web.forms.starting import answer_to
-from toolbench.web.owners import owner_of
-from toolbench.web.pages import page
+from toolbench.web.forms.start_run import answer_to
+from toolbench.web.rendering import page
+from toolbench.web.request_user import owner_of
 
 
 @require_safe

@@ -10,7 +10,7 @@ from toolbench.lab.results.compare.published_rows import compare_published
 from toolbench.lab.results.compare.query import METRICS, CompareQuery
 from toolbench.web.downloads import table_file
 from toolbench.web.forms.compare import side_fields
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.compatibility_page import get_compatibility, get_families
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

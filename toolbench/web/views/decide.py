@@ -14,8 +14,8 @@ from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.charts import decide_chart, with_inline_styles
-from toolbench.web.owners import owner_of
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
+from toolbench.web.request_user import owner_of
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.failures.page import get_codes, get_failures, get_version
 from toolbench.lab.results.failures.query import SCOPES, FailuresQuery
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -5,7 +5,7 @@ from django.views.decorators.http import require_http_methods
 
 from toolbench.lab.endpoints.format_viewer import read_with_every_format
 from toolbench.web.forms.formats import FormatForm
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

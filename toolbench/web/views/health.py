@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.worker.health import ask_database, get_health
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -11,8 +11,8 @@ from toolbench.lab.interchange.safe_zip import ImportRefused
 from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import take
-from toolbench.web.owners import owner_of
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
+from toolbench.web.request_user import owner_of
 
 
 @require_safe

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import ask_rejudging, rejudging_of
 from toolbench.lab.replays.rejudge import get_changes
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_POST

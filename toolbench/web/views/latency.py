@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.results.run.latency import METRICS, get_latency
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.charts import latency_chart, with_inline_styles
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

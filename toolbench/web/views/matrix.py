@@ -10,7 +10,7 @@ from toolbench.lab.results.matrix.query import SCOPES, TARGETS, MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix, settled
 from toolbench.lab.results.published import get_published
 from toolbench.web.downloads import table_file
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 CHOICES = {"targets": TARGETS, "metrics": tuple(METRICS.values()), "scopes": SCOPES}
 

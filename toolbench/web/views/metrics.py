@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.metrics import get_run_metrics
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -12,7 +12,7 @@ from toolbench.lab.endpoints.refused_parameters import take_up
 from toolbench.lab.endpoints.setup_pages import get_models
 from toolbench.lab.models import Model
 from toolbench.lab.plain_text import plain
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 _GONE = "There is no model {}; its provider may have been deleted."
 

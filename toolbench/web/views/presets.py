@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_presets
 from toolbench.lab.planning.policy_page import PolicyChoice, get_policy_page
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -13,7 +13,7 @@ from toolbench.lab.endpoints.probe_job import ask_probe, ask_probes
 from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_POST

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_profiles
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

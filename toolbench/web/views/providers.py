@@ -9,9 +9,9 @@ from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.offered_models import ask_for_models, get_offer
 from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
+from toolbench.web.forms.errors import show_refusal
 from toolbench.web.forms.providers import ProviderForm
-from toolbench.web.forms.refusals import show_refusal
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

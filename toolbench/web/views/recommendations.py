@@ -10,7 +10,7 @@ from toolbench.lab.results.decide.recommendations import (
     recommend_from_snapshot,
     recommend_from_trials,
 )
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

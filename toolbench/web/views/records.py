@@ -25,8 +25,8 @@ from toolbench.lab.results.decide.records import (
 )
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file, table_file
-from toolbench.web.owners import owner_of
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
+from toolbench.web.request_user import owner_of
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -17,10 +17,10 @@ from toolbench.lab.results.run.index import Kind, get_runs
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
-from toolbench.web.forms.running import read_action
-from toolbench.web.forms.starting import answer_to
-from toolbench.web.owners import owner_of
-from toolbench.web.pages import page, redirect_to_short_address, wants_part
+from toolbench.web.forms.run_actions import read_action
+from toolbench.web.forms.start_run import answer_to
+from toolbench.web.rendering import page, redirect_to_short_address, wants_part
+from toolbench.web.request_user import owner_of
 
 
 @require_safe

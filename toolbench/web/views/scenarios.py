@@ -4,7 +4,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.scenarios.page import get_scenario, get_scenarios
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.decide.settings_export import SettingsPage, get_settings_page
 from toolbench.web.downloads import as_file
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

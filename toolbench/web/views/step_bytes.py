@@ -7,7 +7,7 @@ from toolbench.lab.models import Step
 from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.web.downloads import as_file
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 _GONE = "There is no such step; its run may have been deleted."
 

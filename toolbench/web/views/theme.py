@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
-from toolbench.web.context import THEMES
-from toolbench.web.local_paths import local_path
+from toolbench.web.context_processors import THEMES
+from toolbench.web.safe_redirect import local_path
 
 YEAR = 60 * 60 * 24 * 365
 

@@ -14,8 +14,8 @@ from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import TrialAddress
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_trial_causes
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.local_paths import local_path
-from toolbench.web.pages import page, wants_part
+from toolbench.web.rendering import page, wants_part
+from toolbench.web.safe_redirect import local_path
 
 OF_RUN = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
 SHOWN = {"outcome", "sort", "search", *OF_RUN}

@@ -9,7 +9,7 @@ from toolbench.lab.replays.queue import forget_failed
 from toolbench.lab.replays.what_if import NothingToReplay, Scope
 from toolbench.lab.replays.what_if_page import get_what_if
 from toolbench.lab.replays.what_if_settings import WhatIf
-from toolbench.web.pages import page
+from toolbench.web.rendering import page
 
 
 @require_safe

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
-from toolbench.web.context import frame
+from toolbench.web.context_processors import frame
 
 
 @pytest.mark.parametrize(("cookie", "theme", "following"), [("dark", "dark", "system"), ("<b>", "system", "light")])

@@ -12,7 +12,7 @@ from toolbench.lab.planning.expansion import expand
 from toolbench.lab.planning.run_request import LaunchRefused, Plan, RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.forms.refusals import show_refusal
+from toolbench.web.forms.errors import show_refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolbench.private_files import replace
-from toolbench.running.problems import Problem
+from toolbench.running.errors import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED_BYTES = 200_000_000

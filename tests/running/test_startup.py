@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.places import ROOT
-from toolbench.running.starting import seconds_before
+from toolbench.running.paths import ROOT
+from toolbench.running.startup import seconds_before
 
 
 @pytest.mark.parametrize(

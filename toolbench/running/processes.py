@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolbench.running.children import Spec
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT
+from toolbench.running.child_process import Spec
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT
 
 SHIFTS_PER_WORKER = 8
 MAX_REQUEST_LINE = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolbench.running.children import Child
-from toolbench.running.identity import confined
+from toolbench.running.child_process import Child
+from toolbench.running.database_user import confined
+from toolbench.running.paths import ROOT
 from toolbench.running.pings import Ping, can_be_pinged
-from toolbench.running.places import ROOT
 
 _PATIENCE_SECONDS = 60
 _FIRST_PAUSE = 0.5

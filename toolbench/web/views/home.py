@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 from toolbench.lab.endpoints.local_servers import look_for_local_servers
 from toolbench.lab.results.home import get_first_page
 from toolbench.lab.runs.local_demo import get_local_box
-from toolbench.web.pages import page, wants_part
+from toolbench.web.rendering import page, wants_part
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

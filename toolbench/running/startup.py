@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
-from toolbench.running.announcements import Register
-from toolbench.running.children import Child, Spec
-from toolbench.running.choices import Choices, why_no_local_model
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.database_user import confined
+from toolbench.running.errors import Problem, say
 from toolbench.running.heartbeats import silent_seconds
-from toolbench.running.identity import confined
-from toolbench.running.places import ROOT, Lock, Places, State, read_state, remove_sockets, socket_folder
-from toolbench.running.plan import environment, processes
-from toolbench.running.problems import Problem, say
+from toolbench.running.options import Choices, why_no_local_model
+from toolbench.running.paths import ROOT, Lock, Places, State, read_state, remove_sockets, socket_folder
+from toolbench.running.processes import environment, processes
+from toolbench.running.ready_lines import Register
 from toolbench.running.servers import Postgres, Valkey, check_database
 from toolbench.running.supervisor import Supervisor
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from toolbench.running.problems import Problem
+from toolbench.running.errors import Problem
 
 _EVERYWHERE = ("0.0.0.0", "::", "")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.announcements import Register
-from toolbench.running.children import Child, Spec
+from toolbench.running.child_process import Child, Spec
+from toolbench.running.ready_lines import Register
 
 _PATIENCE_SECONDS = 20
 _ANNOUNCES = """import time; print('{"url": "http://here"}', flush=True); time.sleep(600)"""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.web.local_paths import local_path
+from toolbench.web.safe_redirect import local_path
 
 
 @pytest.mark.parametrize("given", ["/runs/7/?a=b#c", "/"])

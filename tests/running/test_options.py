@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from toolbench.running.choices import Choices
-from toolbench.running.problems import Problem
+from toolbench.running.errors import Problem
+from toolbench.running.options import Choices
 
 
 def test_nothing_chosen_means_this_machine_only() -> None:
