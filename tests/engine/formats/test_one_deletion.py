@@ -9,7 +9,6 @@ import pytest
 from tests.engine.formats.cases import TOOLS
 from toolbench.engine.formats import TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
-from toolbench.engine.formats.tagged_calls import FirstOf, Tagged
 
 WORDS = [
     "Rome",
@@ -29,18 +28,15 @@ WORDS = [
 TOKENS = {"gemma4": '<|"|>', "function_gemma": "<escape>"}
 
 
-def _is_tagged(read: object) -> bool:
-    return isinstance(read, Tagged) or (isinstance(read, FirstOf) and any(map(_is_tagged, read.readers)))
-
-
-def _arguments(draw: random.Random) -> dict[str, Any]:
+def _arguments(draw: random.Random, words: list[str] = WORDS) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "city": draw.choice(WORDS),
-        "note": draw.choice(WORDS),
+        "colour": draw.choice(words),  # the tool has no such parameter
+        "city": draw.choice(words),
+        "note": draw.choice(words),
         "days": draw.randint(1, 99),
         "metric": draw.random() < 0.5,
-        "tags": [draw.choice(WORDS) for _ in range(draw.randint(0, 3))],
-        "place": {"x": draw.choice(WORDS), "y": draw.randint(1, 9)},
+        "tags": [draw.choice(words) for _ in range(draw.randint(0, 3))],
+        "place": {"x": draw.choice(words), "y": draw.randint(1, 9)},
     }
     keys = draw.sample(sorted(values), draw.randint(1, 4))
     return {key: values[key] for key in keys}
@@ -74,19 +70,24 @@ def test_gemma_text_without_one_delimiter_gives_no_other_value(format: str, tool
             at += len(part) + len(quote)
 
 
-TAGGED = sorted(form.name for form in FORMATS if any(_is_tagged(block.read) for block in form.blocks))
-# Not covered yet: these have other readers, or ends of values without a mark of their own.
-OTHERS = {"anthropic_xml", "command4", "functionary_v31", "kimi_k3", "llama3_json", "llama3_python_tag"}
-OPENING_TAG = re.compile(r"<[^<>/\n]*(?:parameter|param|arg_key)[^<>\n]*>")
+TAG = re.compile(r"<[^<>\n]+>")
+LINE_BREAKS = ["Rome\n", "\nRome"]
 
 
 @pytest.mark.parametrize("tools", [TOOLS, []], ids=["schema", "no schema"])
-@pytest.mark.parametrize("format", [name for name in TAGGED if name not in OTHERS])
-def test_tagged_call_without_an_opening_tag_gives_no_other_value(format: str, tools: Any) -> None:
-    arguments = {"city": "Rome", "note": "a,b"}
-    text = render([TextCall("get_weather", arguments)], format=format)
-    for tag in OPENING_TAG.finditer(text):
-        _check(text[: tag.start()] + text[tag.end() :], format, arguments, tools)
+@pytest.mark.parametrize("format", [form.name for form in FORMATS if form.name not in TOKENS])
+def test_call_without_one_tag_gives_no_other_value(format: str, tools: Any) -> None:
+    """Every tag and token of a call is left out once. The values are those of the whole text: without a schema, tags
+    give texts. Left out are texts with a line break at an end in formats that write none between their tags (glm47,
+    minicpm5, step3): behind a lost tag it may be the model's own, which no reader can tell from the text's."""
+    draw = random.Random(f"one tag, {format}")
+    words = [*WORDS, *LINE_BREAKS] if "\n" in render([TextCall("get_weather", {"days": 1})], format=format) else WORDS
+    for _ in range(60):
+        text = render([TextCall("get_weather", _arguments(draw, words))], format=format)
+        whole = parse(text, format=format, tools=tools).calls
+        assert len(whole) == 1 or not tools, text
+        for tag in TAG.finditer(text) if whole else ():
+            _check(text[: tag.start()] + text[tag.end() :], format, whole[0].arguments, tools)
 
 
 def test_glm_value_without_its_tags_ends_before_the_next_key() -> None:

@@ -45,7 +45,7 @@ class Tagged:
             return CUT if cut else UNREADABLE
         rest = body[heading.end() :]
         if rest.lstrip().startswith("{"):
-            return _json_arguments(name, rest.lstrip(), cut=cut)
+            return _json_arguments(name, rest.lstrip(), self.value_end, cut=cut)
         if cut:
             return CUT
         notes: set[str] = set()
@@ -65,7 +65,7 @@ class Tagged:
         if leading.strip() or not opened:
             return None if leading.strip() else {}
         ends = [*(found.start() for found in opened[1:]), len(text)]
-        if any(self._has_stray_end(text[found.end() : end]) for found, end in zip(opened, ends, strict=True)):
+        if any(self._is_doubtful(found, text[found.end() : end]) for found, end in zip(opened, ends, strict=True)):
             return None
         return together(
             (
@@ -78,12 +78,31 @@ class Tagged:
             notes,
         )
 
+    def _is_doubtful(self, found: re.Match[str], value: str) -> bool:
+        """Return whether a tag is lost so that nobody can tell where a value begins or ends: it holds a part of its
+        end, or blanks stand where the tag was."""
+        if self.value_end in value:
+            return _blank_end(found[0]) not in ("", "\n") or self._has_stray_end(value)
+        written = self._unclosed(value)
+        lost = any(token in written for token in _TOKEN.findall(self.value_end))
+        return lost or _blank_end(found[0]) not in ("", "\n") or _blank_end(written) != ""
+
+    def _unclosed(self, value: str) -> str:
+        """Return a value without its end, and without the line break that stands behind the end; with `lines`, the
+        value's own goes too."""
+        last = value.rfind(self.end) if self.end else -1
+        value = (value[:last] if last >= 0 else value).removesuffix("\n")
+        return value.removesuffix("\n") if self.lines else value
+
     def _has_stray_end(self, value: str) -> bool:
-        """Return whether a value ends twice, the first time where no other value begins: a tag between is lost. An
-        end in the middle of a line is text where values stand on lines of their own."""
+        """Return whether a value ends twice, the first time where no other value begins, or another value begins in
+        it that does not end: a tag between is lost. An end in the middle of a line is text where values stand on lines
+        of their own."""
         before = value[: max(value.rfind(self.value_end), 0)]
         end = f"\n{self.value_end}\n" if self.lines else self.value_end
-        return before.count(end) > sum(1 for _ in self.key.finditer(before))
+        keys = list(self.key.finditer(before))
+        opened = sum(not _lacks_tag(found) for found in keys)
+        return before.count(end) > len(keys) or opened > before.count(self.value_end)
 
     def _opened(self, tool: str, text: str, known: Known) -> list[re.Match[str]]:
         """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
@@ -102,13 +121,10 @@ class Tagged:
 
     def _value(self, tool: str, found: re.Match[str], text: str, known: Known, typed: Typed) -> Any:
         last = text.rfind(self.value_end)
-        if last < 0 and self.end:
-            last = text.rfind(self.end)
-        value = text[:last] if last >= 0 else text
+        value = text[:last] if last >= 0 else self._unclosed(text)
         if self.lines:
-            value = value.removeprefix("\n").removesuffix("\n")
-        elif last < 0:
-            value = value.rstrip()
+            value = value.removeprefix("\n")
+            value = value.removesuffix("\n") if last >= 0 else value
         if self.escaped:
             value = unescape(value, {"&quot;": '"'})
         kind = found.groupdict().get("kind")
@@ -116,6 +132,13 @@ class Tagged:
         if kind:
             return value if kind == "string" else of_kinds(value, kind.split("|"))
         return typed(self.plain(value), tool, self.attribute(found["key"].strip()), known)
+
+
+_TOKEN = re.compile(r"<[^<>]+>")
+
+
+def _blank_end(text: str) -> str:
+    return text[len(text.rstrip()) :]
 
 
 def _lacks_tag(found: re.Match[str]) -> bool:
@@ -168,8 +191,11 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if value[0] in "\"'" else value
 
 
-def _json_arguments(name: str, text: str, *, cut: bool) -> Reading:
+def _json_arguments(name: str, text: str, stray: str, *, cut: bool) -> Reading:
+    """Read arguments that are JSON. An object with `stray` behind it is a value whose opening tag is lost."""
     end = value_end(text, 0)
+    if end is not None and stray and text.find(stray, end) >= 0:
+        return UNREADABLE
     if end is None:
         return CUT if cut else UNREADABLE
     try:

@@ -21,10 +21,12 @@ class NamedTags:
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
         problem = Reading(problem="call_cut" if cut else "call_unreadable")
-        name, _, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
+        name, named, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
         name = clean_name(name)
-        values = _tags(rest.partition(_GUARD[0])[2])
-        if cut or not name or values is None:
+        before, opened, written = rest.partition(_GUARD[0])
+        values = _tags(written)
+        lost = not named or (before.strip() and not opened)
+        if cut or lost or not name or values is None:
             return problem
         notes: set[str] = set()
         return Reading((FoundCall(name, typed_by_key(values, name, known, notes)),), notes=tuple(notes))

@@ -78,7 +78,7 @@ def _values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[tuple
 def _value(kind: str, text: str, at: int, depth: int, notes: set[str]) -> tuple[Any, int]:
     if kind not in ("dict", "list"):
         end = text.find(_VALUE_END, at)
-        if end < 0:
+        if end < 0 or text.find(_VALUE, at, end) >= 0:
             raise BadJson("not_json", "a value has no end")
         return text[at:end] if kind == "raw" else read_json(text[at:end]), end + len(_VALUE_END)
     inside, end = _values(text, at, depth + 1, notes) if depth < _DEEPEST else ([], at)

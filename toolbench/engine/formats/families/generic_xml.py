@@ -19,10 +19,11 @@ class NameAndArguments:
 
     def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
         problem = Reading(problem="call_cut" if cut else "call_unreadable")
-        heading, _, written = body.partition(ARGUMENTS)
-        name, named, _ = heading.partition(NAME)[2].partition(NAME_END)
+        heading, opened, written = body.partition(ARGUMENTS)
+        name, named, behind = heading.partition(NAME)[2].partition(NAME_END)
         name = clean_name(name)
-        if not named or not name or (cut and not written):
+        lost = not named or (behind.strip() and not opened)
+        if lost or not name or (cut and not written):
             return problem
         notes: set[str] = set()
         try:
