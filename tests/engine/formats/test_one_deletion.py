@@ -50,8 +50,10 @@ def _check(text: str, format: str, arguments: dict[str, Any], tools: Any) -> Non
 @pytest.mark.parametrize("tools", [TOOLS, []], ids=["schema", "no schema"])
 @pytest.mark.parametrize("format", TOKENS)
 def test_gemma_text_without_one_delimiter_gives_no_other_value(format: str, tools: Any) -> None:
-    """Delimiters are the tokens, each of their characters, and brackets, colons and commas outside of texts. Left out
-    are commas between two numbers, whose loss makes another number; no reader can see that."""
+    """Delimiters are the tokens, each of their characters, and brackets, colons and commas outside of texts. Two losses
+    are left out, because what remains is a whole call that says something else, and no reader can see that: a comma
+    between two bare numbers, whose loss makes one number of them; and a delimiter of a text that holds `,days:` where
+    `days` is a parameter of the tool, as the text then reads like the next key."""
     draw = random.Random(f"one deletion, {format}")
     quote = TOKENS[format]
     for _ in range(150):
