@@ -15,7 +15,7 @@ from toolbench.engine.formats.values import Known
 
 LONGEST = 16_384  # characters of a block that is repaired
 MOST = 64  # places at which a delimiter may be missing
-_HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*\{")
+_HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s{0,64}:\s*+(?P<name>[\w.-]++)\s*+\{")
 _OPENING = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
 _CLOSING = re.compile(r"[,}\]]")
 _NEXT_KEY = re.compile(r",\s{0,8}(?P<key>[\w.-]{1,128})\s{0,8}:")

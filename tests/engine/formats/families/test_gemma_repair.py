@@ -1,0 +1,31 @@
+"""The repair searches long texts; its expressions take time in proportion to them."""
+
+import re
+
+import pytest
+
+from toolbench.engine.formats.families import gemma_repair
+
+PATTERNS = {name: one.pattern for name, one in vars(gemma_repair).items() if isinstance(one, re.Pattern)}
+_CLASS_OR_ESCAPE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]")
+_BACKTRACKS = re.compile(r"[*+](?!\+)(?<![*+]\+)|\{\d*,\}(?!\+)")
+
+
+def _unbounded(pattern: str) -> list[str]:
+    """Return the quantifiers without a limit that may give characters back."""
+    return _BACKTRACKS.findall(_CLASS_OR_ESCAPE.sub("x", pattern))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_gemma_repair_expression_has_no_unbounded_quantifier(name: str) -> None:
+    """Counted lines do not show what an expression does. One that starts anew at each character, and may run to the
+    end of the text from each, takes quadratic time; a limit or a possessive quantifier prevents it here."""
+    assert _unbounded(PATTERNS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [(r"[\s,]\s*:", ["*"]), (r"\w+\s{2,}", ["+", "{2,}"]), (r"[*+]\+\s{0,8}[^,]*+x", []), (r"a++b", [])],
+)
+def test_unbounded_quantifier_is_found_where_there_is_one(pattern: str, found: list[str]) -> None:
+    assert _unbounded(pattern) == found
