@@ -279,8 +279,8 @@ class Decoder:
         if block.bare:
             self._finish_bare(block, reading, raw, cut=cut)
             return
-        is_empty = closer != "" and is_natural(block.opener) and not body.strip() and not reading.problem
-        if is_empty or self._is_text(block, reading, body, cut=cut):
+        is_named = block.closer_optional and closer != "" and not body.strip()  # a sentence names both markers
+        if is_named or self._is_text(block, reading, body, cut=cut):
             self._out.say(raw)
             return
         self._out.think(reading.reasoning)
