@@ -178,7 +178,7 @@ def test_every_command_and_option_of_manage_py_exists(page: Path) -> None:
 
 def test_every_variable_of_openrouter_that_is_documented_is_read() -> None:
     documented = {name for page in PAGES for name in re.findall(r"OPENROUTER_([A-Z_]*[A-Z])", page.read_text("utf-8"))}
-    readers = [*(ROOT / "toolbench/lab/command").glob("eval_*.py"), ROOT / "toolbench/providers/data/templates.json"]
+    readers = [*(ROOT / "toolbench/lab/management/eval").glob("*.py"), ROOT / "toolbench/providers/data/templates.json"]
     code = "\n".join(path.read_text("utf-8") for path in readers)
     assert documented
     unread = {name for name in documented if not re.search(rf'(?:"|OPENROUTER_|{{PREFIX}}){name}"', code)}

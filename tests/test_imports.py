@@ -1,6 +1,5 @@
 """Who may import whom, proved on the real modules."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,25 +44,6 @@ def test_engine_and_evals_need_no_framework_and_no_network() -> None:
     )
     assert imported.returncode == 0, imported.stderr
     assert int(imported.stdout) > 2
-
-
-def test_a_package_of_the_lab_needs_only_those_that_stand_below_it() -> None:
-    """In the table *Inside the lab* of docs/architecture.md, or beside it."""
-    lab, page = BASE_DIR / "toolbench" / "lab", (BASE_DIR / "docs" / "architecture.md").read_text("utf-8")
-    table = page.partition("## Inside the lab")[2].partition("\n## ")[0]
-    rows = [re.findall(r"`(\w+)/`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")]
-    height = {name: place for place, names in enumerate(rows) for name in names}
-    assert set(height) == {one.name for one in lab.iterdir() if (one / "__init__.py").exists()} - {
-        "management",
-        "migrations",
-    }
-    needs = [
-        (name, needed, module.name)
-        for name in height
-        for module in (lab / name).rglob("*.py")
-        for needed in re.findall(r"^from toolbench\.lab\.(\w+)", module.read_text("utf-8"), re.MULTILINE)
-    ]
-    assert not [one for one in needs if height.get(one[1], len(rows)) < height[one[0]]]
 
 
 def test_a_page_publishes_to_our_broker(client: Client) -> None:

@@ -1,5 +1,6 @@
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -161,10 +162,11 @@ def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:
 
 def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: Model, elsewhere: Elsewhere) -> None:
     probe = ask_probe(model, "first_use")
+    work = partial(work_probe, on_finished=settle)
     with ScriptedProvider(echoes) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
-        assert sorted(one.result() for one in [elsewhere(work_probe, probe.pk) for _ in range(2)]) == [False, True]
+        assert sorted(one.result() for one in [elsewhere(work, probe.pk) for _ in range(2)]) == [False, True]
         assert len(provider.seen) == 2
 
 

@@ -27,7 +27,7 @@ from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.providers.scripted_server import ScriptedProvider
 
-BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[1] / "data" / "bundle_version_1.zip"
+BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[2] / "data" / "bundle_version_1.zip"
 ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
 
 

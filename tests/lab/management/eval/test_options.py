@@ -15,7 +15,7 @@ from toolbench.lab.management.eval.options import (
     set_aside,
 )
 
-DOCS = Path(__file__).parents[3] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[4] / "docs" / "command-line.md"
 # One reading of every variable of the case study that decides something here.
 VARIABLES = {
     "MODEL_FILTER": ("all,!glm", "models", "all,!glm"),
